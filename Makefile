@@ -8,7 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3 setup` chooses another.
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
-EXTRAS ?= fast,xpath,pkcs12,spark,zookeeper,postgresql,zeroconf,test,dev
+EXTRAS ?= fast,xpath,pkcs12,spark,zookeeper,postgresql,zeroconf,console,test,dev
 SEEDS ?= 200
 SECONDS_FUZZING ?= 30
 ROUNDS ?= 200
@@ -25,7 +25,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-core bench-pipeline bench-audit interop core-clients demo kill chaos wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -106,11 +106,23 @@ generated-check: $(STAMPS)/packages-$(EXTRAS)
 sim: setup ## run simulated worlds; SEEDS=200
 	$(COMPILED) $(PY) -m entrepot.simulation --seeds $(SEEDS) $(ARGS)
 
+install-whole: setup ## have pip compile everything from nothing in an environment of its own (takes minutes)
+	@ENTREPOT_WHOLE_INSTALL=yes $(PY) tools/run_tests.py compiled tests/shell/test_install.py $(ARGS)
+
 bench: setup ## measure, beside ActiveMQ Classic where it is installed; ARGS="..."
 	$(COMPILED) $(PY) bench/run.py $(ARGS)
 
 bench-core: setup ## measure CORE beside a real Artemis from Maven; ARGS="..."
 	$(COMPILED) $(PY) bench/core.py $(ARGS)
+
+bench-clusters: setup ## measure clusters beside real Artemis nodes from Maven; ARGS="..."
+	$(COMPILED) $(PY) bench/clusters.py $(ARGS)
+
+bench-amqp: setup ## measure AMQP 1.0 beside a real Artemis from Maven; ARGS="..."
+	$(COMPILED) $(PY) bench/amqp.py $(ARGS)
+
+bench-mqtt: setup ## measure MQTT beside Mosquitto; ARGS="..."
+	$(COMPILED) $(PY) bench/mqtt.py $(ARGS)
 
 bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
 	$(COMPILED) $(PY) bench/pipeline.py $(ARGS)
@@ -118,11 +130,19 @@ bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
 bench-audit: setup ## measure audits of 1, 3 and 10 million records; ARGS="..."
 	$(COMPILED) $(PY) bench/audit.py $(ARGS)
 
-interop: setup ## test against programs that others wrote
-	@$(PY) tools/run_tests.py compiled tests/interop $(ARGS)
+interop: setup ## test against programs that others wrote, and what a real Artemis shows against its recordings
+	@ENTREPOT_RECORDINGS=live $(PY) tools/run_tests.py compiled tests/interop $(ARGS)
+
+RECORDED := $(addprefix tests/interop/test_,core_client.py amqp_client.py artemis_cli.py)
+.PHONY: recordings install-whole
+recordings: setup ## record anew what a real Artemis shows, where programs or versions have changed
+	@ENTREPOT_RECORDINGS=write ENTREPOT_CORE_CLIENTS=all $(PY) tools/run_tests.py compiled $(RECORDED) $(ARGS)
 
 core-clients: setup ## test CORE against six versions of Artemis' clients instead of two (takes minutes)
 	@ENTREPOT_CORE_CLIENTS=all $(PY) tools/run_tests.py compiled tests/interop/test_core_client.py $(ARGS)
+
+amqp-clients: setup ## test AMQP with every feature of Qpid JMS, and across languages (takes minutes)
+	@ENTREPOT_AMQP_CLIENTS=all $(PY) tools/run_tests.py compiled tests/interop/test_amqp_client.py $(ARGS)
 
 # The story begins on what is ready, while Spark is fetched and the rest compiled; its last chapter needs both.
 demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a short story; leaves nothing behind
@@ -154,6 +174,9 @@ kill: setup ## kill -9 a broker under load; ROUNDS=200
 
 chaos: setup ## storms over real clusters; MINUTES=10 NETWORK=ring|hub|mesh|all AUDIT=default|on|off|all
 	$(COMPILED) $(PY) tests/shell/chaos.py --minutes $(MINUTES) --network $(NETWORK) --audit $(AUDIT) $(ARGS)
+
+soak: setup ## an hour of storms over a mesh: crashes, SIGTERM, cuts; nothing may be lost or stay
+	$(COMPILED) $(PY) tests/shell/chaos.py --minutes 60 --network mesh --audit default $(ARGS)
 
 fuzz: $(STAMPS)/packages-$(EXTRAS) ## fuzz every decoder; SECONDS_FUZZING=30 for each
 	@PYTHONPATH=src $(PY) tests/fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)

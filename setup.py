@@ -9,11 +9,16 @@ says why in ``entrepot/plain.txt``, which `entrepot --version` and `entrepot run
 
 from __future__ import annotations
 
+import gc
 import os
+import pickle
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from sysconfig import get_config_var
 from typing import Any, cast
@@ -25,10 +30,15 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from hot_modules import hot_modules, made_small  # noqa: E402 - the line above must come first
+from hot_modules import C_PREFIX, hot_modules, made_small  # noqa: E402 - the line above must come first
 
 GENERATED_C = "build/mypyc"
+FAST, SMALL = "-O2", "-Os"  # docs/decisions/0018 has what others cost and bring
+SHARED_HEADERS = ("__native_entrepot.h", "__native_internal_entrepot.h")  # of each C file of a module
 PLAIN_NOTE = "entrepot/plain.txt"
+# What runs when a module is loaded, a fifth of the C: small, apart from what runs again, and not inlined anywhere.
+RUN_ONCE = re.compile(r"^char CPyDef_\w+_____top_level__\(void\) \{", re.MULTILINE)
+ONLY_GNU = "#ifndef __GNUC__\n#define __attribute__(it)\n#endif\n"
 # Type rules are for `make types`, which sees every optional package. pip builds where none of them is installed, and
 # what stands for them there, Any, breaks rules in modules that are not compiled at all.
 ANY_IS_FINE = [
@@ -61,30 +71,79 @@ def compiled_extensions() -> list[Extension]:
     paths = hot_modules(ROOT)
     if not paths:
         return []
-    try:
-        from mypyc.build import mypycify  # noqa: PLC0415 - only a compiled build needs mypy
-    except ImportError as error:
-        return plain_instead(f"mypyc is not installed ({error})")
+    if find_spec("mypyc") is None:
+        return plain_instead("mypyc is not installed")
     os.chdir(ROOT)
     try:
         # One C file for each module, so that all processors compile: their definitions call one another across files as
         # fast as within one, because none is visible outside the library (flags below).
         options = ["--config-file=pyproject.toml", *ANY_IS_FINE, *paths]
-        made = mypycify(options, group_name="entrepot", target_dir=GENERATED_C, multi_file=True)
+        extensions = in_process_of_its_own(lambda: c_files(options))
+    except ImportError as error:
+        return plain_instead(f"mypyc is not installed ({error})")
     except SystemExit as stop:  # mypy leaves by SystemExit on a type error, which "except Exception" would miss
         return plain_instead(f"mypy found errors in the modules to compile, printed above (exit {stop.code})")
-    extensions = cast("list[Extension]", made)
     for extension in extensions:
         extension.optional = not REQUIRED
         # A warning that a newer compiler invents must not cost a user the compiled build.
         # Debug symbols and warnings make the compiler take four times as long.
         flags = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
-        flags = ["-O2" if flag == "-O3" else flag for flag in flags]
+        flags = [FAST if flag == "-O3" else flag for flag in flags]
         # Nothing throws through these modules, and tables for unwinding are a tenth of the library.
         extension.extra_compile_args = [
             *flags, "-g0", "-Wno-all", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables"
         ]  # fmt: skip
     return extensions
+
+
+def c_files(options: list[str]) -> list[Extension]:
+    """Have mypyc write the C files. Raises SystemExit on an error of types, after mypy has printed it."""
+    from mypyc.build import mypycify  # noqa: PLC0415 - only a compiled build needs mypy
+
+    made = mypycify(options, group_name="entrepot", target_dir=GENERATED_C, multi_file=True)
+    for path in Path(GENERATED_C).glob(f"{C_PREFIX}*.c"):
+        text = path.read_text(encoding="utf-8")
+        marked = RUN_ONCE.sub(r"__attribute__((cold)) \g<0>", text, count=1)
+        path.write_text(f"{ONLY_GNU}{marked}", encoding="utf-8")
+    return cast("list[Extension]", made)
+
+
+def in_process_of_its_own(make: Callable[[], list[Extension]]) -> list[Extension]:
+    """Return what ``make`` returns, or raise what it raises; its memory goes with its process.
+
+    mypy leaves a gigabyte of objects in circles behind. To look for garbage among them takes a quarter of its time, and
+    to free them one by one as long again.
+    """
+    if not hasattr(os, "fork"):
+        return make()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        with open(reading, "rb") as pipe:
+            told = pipe.read()
+        _, status = os.waitpid(child, 0)
+        if not told:
+            raise SystemExit(os.waitstatus_to_exitcode(status))
+        outcome = pickle.loads(told)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return cast("list[Extension]", outcome)
+    try:
+        os.close(reading)
+        gc.disable()
+        outcome = make()
+    except (Exception, SystemExit) as error:
+        outcome = error
+    try:
+        with open(writing, "wb") as pipe:
+            pickle.dump(outcome, pipe)
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(0)
 
 
 def plain_instead(reason: str) -> list[Extension]:
@@ -125,22 +184,46 @@ def leave_note(build_lib: str, reason: str) -> None:
     note.write_text(f"{reason}\n", encoding="utf-8")
 
 
-def in_parallel(compile_all: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def read_once(compiler: Any, level: str, flags: list[str], folders: list[str]) -> list[str]:
+    """Return the flags with which C files take their 2 MB of headers from a file that the compiler has read already.
+
+    Read for each of 240 files, the headers are a fifth of the work. A compiler that has no such files just reads them.
+    """
+    header = Path(GENERATED_C, f"shared{level}.h")
+    header.write_text("".join(f'#include "{name}"\n' for name in SHARED_HEADERS), encoding="utf-8")
+    command = [*compiler.compiler_so, *(f"-I{folder}" for folder in folders), *flags]
+    command += ["-x", "c-header", str(header), "-o", f"{header}.gch"]
+    read = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+    return ["-include", str(header)] if read.returncode == 0 else []
+
+
+def in_parallel(compiler: Any) -> Callable[..., list[str]]:
     """Return a `compile` of a C compiler with a file for each processor at a time, the largest first.
 
     What no message passes is made small (`tools/hot_modules.py` says what that is, and why).
     """
+    compile_all: Callable[..., list[str]] = compiler.compile
 
     def compile_one(path: str, options: dict[str, Any]) -> list[str]:
-        flags = options.get("extra_postargs") or []
-        if made_small(path):
-            flags = ["-Os" if flag == "-O2" else flag for flag in flags]
-        return compile_all([path], **{**options, "extra_postargs": flags})
+        return compile_all([path], **options)
 
     def compile_each(sources: list[str], **options: Any) -> list[str]:
+        flags = options.get("extra_postargs") or []
+        small = [SMALL if flag == FAST else flag for flag in flags]
+        with_flags = {}
+        folders = [*(options.get("include_dirs") or []), *compiler.include_dirs]
+        for level, these in ((FAST, flags), (SMALL, small)):
+            once = read_once(compiler, level, these, folders) if len(sources) > 1 else []
+            with_flags[level] = {**options, "extra_postargs": [*these, *once]}
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             largest_first = sorted(sources, key=lambda path: -Path(path).stat().st_size)
-            waiting = {path: pool.submit(compile_one, path, options) for path in largest_first}
+            waiting = {}
+            for path in largest_first:
+                ours = Path(path).name.startswith(C_PREFIX)  # others are the runtime of mypyc
+                chosen = (
+                    with_flags[SMALL if made_small(path) else FAST] if ours else {**options, "extra_postargs": flags}
+                )
+                waiting[path] = pool.submit(compile_one, path, chosen)
             return [name for path in sources for name in waiting[path].result()]
 
     return compile_each
@@ -157,7 +240,7 @@ class BuildAllOrNothing(build_ext):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(Path(COMPILED_BEFORE, target.relative_to(self.build_lib)), target)
             return
-        self.compiler.compile = in_parallel(self.compiler.compile)
+        self.compiler.compile = in_parallel(self.compiler)
         super().build_extensions()
 
     def run(self) -> None:

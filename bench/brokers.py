@@ -95,13 +95,13 @@ class Running:
         """Processor seconds of all threads since exec; /proc/PID/stat knows only hundredths."""
         return time.clock_gettime((~self.pid << 3) | CPUCLOCK_SCHED)
 
-    def stop(self) -> None:
-        """End the process: asked first, killed after STOP_PATIENCE_S."""
+    def stop(self, patience_s: float = STOP_PATIENCE_S) -> None:
+        """End the process: asked first, killed after ``patience_s``."""
         if self._process.poll() is not None:
             return
         self._process.send_signal(signal.SIGTERM)
         try:
-            self._process.wait(STOP_PATIENCE_S)
+            self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -22,41 +22,23 @@ from statistics import median
 from typing import Any, Final
 
 import click
-from brokers import HOST, BenchError, Broker, Entrepot, Ports, Running
+from artemis_broker import Artemis, artemis
+from brokers import BenchError, Broker, Entrepot, Ports, Running
 from openwire_rows import counted
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
 sys.path[:0] = [str(ROOT / "tests" / "interop")]
 
-import artemis  # noqa: E402 - the line above must come first
-import core_clients  # noqa: E402
+import core_clients  # noqa: E402 - the line above must come first
 import maven  # noqa: E402
 from java_clients import compiled  # noqa: E402
 
-MEMORY: Final = ("-Xms512M", "-Xmx2G", "-XX:+UseParallelGC")  # what the start script of Artemis gives the machine
 CLIENT_MEMORY: Final = ("-Xms128M", "-Xmx1G")
 SETTLE_S: Final = 1.0
 LOAD_MARGIN_S: Final = 120.0
 IDLE: Final = 500  # connections
 LARGE: Final = 1 << 30
-CONFIGURATION: Final = """\
-<configuration xmlns="urn:activemq">
-  <core xmlns="urn:activemq:core">
-    <name>bench</name>
-    <journal-type>NIO</journal-type>
-    <paging-directory>{home}/paging</paging-directory>
-    <bindings-directory>{home}/bindings</bindings-directory>
-    <journal-directory>{home}/journal</journal-directory>
-    <large-messages-directory>{home}/large-messages</large-messages-directory>
-    <security-enabled>false</security-enabled>
-    <acceptors>
-      <acceptor name="core">tcp://{host}:{core}?protocols=CORE</acceptor>
-      <acceptor name="stomp">tcp://{host}:{stomp}?protocols=STOMP</acceptor>
-    </acceptors>
-  </core>
-</configuration>
-"""
 
 
 class Ours(Entrepot):
@@ -65,21 +47,6 @@ class Ours(Entrepot):
     def command(self, home: Path, ports: Ports, *, fast_fill: bool, bridge_to: int = 0) -> list[str]:
         command = super().command(home, ports, fast_fill=fast_fill, bridge_to=bridge_to)
         return [word.replace("openwire://", "core://") for word in command]
-
-
-class Artemis(Broker):
-    """A real one, in the form that programs embed."""
-
-    name = "artemis"
-    title = f"Artemis {artemis.VERSION}"
-
-    def unavailable(self) -> str | None:
-        return artemis.unavailable() or None
-
-    def command(self, home: Path, ports: Ports, *, fast_fill: bool, bridge_to: int = 0) -> list[str]:
-        file = home / "broker.xml"
-        file.write_text(CONFIGURATION.format(home=home, host=HOST, core=ports.openwire, stomp=ports.stomp))
-        return ["java", *MEMORY, "-cp", artemis.class_path(), "Artemis", str(file)]
 
 
 @dataclass(frozen=True)

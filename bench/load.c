@@ -54,7 +54,7 @@ static struct {
     int port, consume_port, producers, consumers, size, prefetch, window, idle;
     bool persistent, consume_only, text, topic, individual, cumulative, histogram;
     uint64_t warm_count, count, backlog;
-    double rate, warm_seconds, seconds, timeout, drain, hold;
+    double rate, warm_seconds, seconds, timeout, drain, hold, lead;
     uint32_t run;
 } option = {.host = "127.0.0.1", .destination = "/queue/bench", .ack = "auto", .producers = 1, .consumers = 1,
             .size = 100, .timeout = 120, .drain = 20, .hold = 300};
@@ -689,6 +689,8 @@ static void run_flow(struct mark *from, struct mark *to) {
     open_all();
     *from = *to = take_mark();
     if (fatal) return;
+    struct timespec lead = {(time_t)option.lead, (long)((option.lead - (double)(time_t)option.lead) * 1e9)};
+    nanosleep(&lead, NULL);
     uint64_t warm = option.warm_count, total = warm + option.count;
     if (option.rate > 0) {
         paced_unmeasured = (uint64_t)(option.rate * option.warm_seconds);
@@ -827,6 +829,7 @@ static const char help[] =
     "  --consume-only --run ID   nothing is sent: --count messages of an earlier run must arrive\n"
     "  --idle N             N connections, each with a subscription to its own queue DESTINATION.n; says \"ready\" on\n"
     "                       standard error and holds them until standard input has a line or ends\n"
+    "  --lead S             wait between the last subscription and the first message\n"
     "  --hold S --drain S --timeout S   bounds: idle hold, wait for the last messages, whole run\n"
     "  --histogram          latency buckets in the JSON\n";
 
@@ -843,7 +846,7 @@ static void parse(int argc, char **argv) {
         {"producers", 1, 0, 'P'}, {"consumers", 1, 0, 'C'}, {"size", 1, 0, 's'}, {"persistent", 0, 0, 'D'}, {"text", 0, 0, 'x'},
         {"ack", 1, 0, 'a'}, {"prefetch", 1, 0, 'f'}, {"window", 1, 0, 'w'}, {"backlog", 1, 0, 'b'}, {"rate", 1, 0, 'r'},
         {"warm-count", 1, 0, 'u'}, {"warm-seconds", 1, 0, 'U'}, {"count", 1, 0, 'n'}, {"seconds", 1, 0, 'S'},
-        {"consume-only", 0, 0, 'c'}, {"run", 1, 0, 'R'}, {"idle", 1, 0, 'i'}, {"hold", 1, 0, 'H'}, {"drain", 1, 0, 'e'},
+        {"consume-only", 0, 0, 'c'}, {"run", 1, 0, 'R'}, {"idle", 1, 0, 'i'}, {"hold", 1, 0, 'H'}, {"lead", 1, 0, 'k'}, {"drain", 1, 0, 'e'},
         {"timeout", 1, 0, 't'}, {"histogram", 0, 0, 'g'}, {"help", 0, 0, '?'}, {0}};
     int which, at;
     while ((which = getopt_long(argc, argv, "", names, &at)) != -1) {
@@ -873,6 +876,7 @@ static void parse(int argc, char **argv) {
         case 'R': option.run = (uint32_t)number(name, optarg, 0, UINT32_MAX); break;
         case 'i': option.idle = (int)number(name, optarg, 1, 1000000); break;
         case 'H': option.hold = number(name, optarg, 0, 86400); break;
+        case 'k': option.lead = number(name, optarg, 0, 86400); break;
         case 'e': option.drain = number(name, optarg, 0, 86400); break;
         case 't': option.timeout = number(name, optarg, 1, 86400); break;
         case 'g': option.histogram = true; break;

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from artemis_broker import Artemis
 from brokers import ActiveMQ, Before, BenchError, Broker, Entrepot, Ports, Running
 from jvm import JavaClients
 from jvm import unavailable as java_unavailable
@@ -101,12 +102,14 @@ class Bench:
 
     def __init__(
         self, recipes: list[Broker], load: Load, scratch: Path, *, pairs: int, effort: Effort, minutes: float,
-        chosen: frozenset[str], recovery_full: bool, java: JavaClients | None, progress: Progress,
+        chosen: frozenset[str], recovery_full: bool, java: JavaClients | None, beside: list[Broker],
+        progress: Progress,
     ) -> None:  # fmt: skip
-        self.samples: Samples = {row.key: {recipe.name: [] for recipe in recipes} for row in ROWS}
+        self.samples: Samples = {row.key: {recipe.name: [] for recipe in (*recipes, *beside)} for row in ROWS}
         self.notes: list[str] = []
         self.failures: list[str] = []
         self._recipes = recipes
+        self._beside = beside  # measured in the rows of stalls alone
         self._load = load
         self._scratch = scratch
         self._pairs = pairs
@@ -169,17 +172,24 @@ class Bench:
     def _remaining_s(self) -> float:
         return self._deadline - time.monotonic()
 
-    def _pair(self, title: str, measure: Callable[[Broker, int], Sample], pairs: int = 0) -> None:
+    def _pair(
+        self,
+        title: str,
+        measure: Callable[[Broker, int], Sample],
+        pairs: int = 0,
+        recipes: list[Broker] | None = None,
+    ) -> None:
         """Alternate the brokers, round by round; who goes first alternates too. Stops early when time is out."""
+        recipes = recipes or self._recipes
         spent = 0.0
         pairs = pairs or self._pairs
         for number in range(pairs):
             if self._remaining_s() < spent:
                 self.notes.append(f"{title}: {number} of {pairs} pairs; --minutes ran out")
-                self._progress.advance(self._task, (pairs - number) * len(self._recipes))
+                self._progress.advance(self._task, (pairs - number) * len(recipes))
                 return
             began = time.monotonic()
-            for recipe in self._recipes if number % 2 == 0 else self._recipes[::-1]:
+            for recipe in recipes if number % 2 == 0 else recipes[::-1]:
                 self._say(f"{title}: {recipe.title}, {number + 1} of {pairs}")
                 self._keep(recipe, measure(recipe, number))
             spent = time.monotonic() - began
@@ -233,16 +243,19 @@ class Bench:
         """Fresh brokers for each kind of flood: what it leaves behind is no load of the next."""
         if self._is_late(stall.row.key):
             return
+        every = (*self._recipes, *self._beside)
+        recipes = [each for each in every if isinstance(each, Entrepot) or not stall.ours]
         with ExitStack() as stack:
             up: dict[str, Running] = {}
-            for recipe in self._recipes:
+            for recipe in recipes:
                 self._say(f"{stall.row.key}: starting {recipe.title}")
                 up[recipe.name] = stack.enter_context(recipe.running(self._home(stall.row.key, recipe)))
-                warm_s = self._effort.jvm_warm_s if recipe.name == REFERENCE else self._effort.warm_s
+                warm_s = self._effort.warm_s if isinstance(recipe, Entrepot) else self._effort.jvm_warm_s
                 FLOWS[0].warm(self._load, up[recipe.name], warm_s)
             self._pair(
                 stall.row.key,
                 lambda recipe, number: stall.measure(self._load, up[recipe.name], self._effort, number),
+                recipes=recipes,
             )
 
     def _is_late(self, title: str) -> bool:
@@ -378,8 +391,8 @@ def figures_table(samples: Samples, names: list[str], titles: dict[str, str]) ->
         if not any(of.values()):
             continue
         values = {name: middle(of[name], row.key) for name in names}
-        comparable = {len(of[name]) and of[name][0].record.get("messages") for name in names}
-        other = [name for name in names if name != OURS]
+        comparable = {len(of[name]) and of[name][0].record.get("messages") for name in names if name != Artemis.name}
+        other = [name for name in names if name not in (OURS, Artemis.name)]
         both = OURS in names and len(other) == 1 and len(comparable) == 1
         ratio = middle_ratio(of[OURS], of[other[0]], row.key) if both else None
         ours = values.get(OURS)
@@ -438,7 +451,11 @@ def end_politely(_signal: int, _frame: object) -> NoReturn:
     metavar="COMMAND",
     help="Compare with another build of this broker, not with ActiveMQ; how to start it, without `run`.",
 )
-@click.option("--scratch", type=click.Path(file_okay=False, path_type=Path), help="Where stores are put; a real disk.")
+@click.option(
+    "--scratch",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where stores are put; a real disk.",
+)
 @click.option(
     "--json", "output", type=click.Path(dir_okay=False, path_type=Path), default=HERE.parent / "build" / "bench.json",
     help="Where the results and every sample are written.",
@@ -463,6 +480,13 @@ def main(
             notes.append(f"{recipe.title} is not measured: {reason}. Absolute figures only.")
         else:
             fit.append(recipe)
+    beside: list[Broker] = []
+    if not only and any(not rows or row.key in rows for row in STALL_ROWS):
+        reason = Artemis().unavailable()
+        if reason:
+            notes.append(f"Artemis is not measured beside the floods: {reason}")
+        else:
+            beside.append(Artemis())
     if not fit:
         fail("no broker to measure: " + " ".join(notes))
     load = Load(HERE / "load.c", output.resolve().parent)
@@ -486,7 +510,7 @@ def main(
             found = machine(Path(home))
             bench = Bench(
                 fit, load, Path(home), pairs=1 if quick else pairs, effort=effort, minutes=minutes,
-                chosen=chosen, recovery_full=full_recovery, java=java, progress=progress,
+                chosen=chosen, recovery_full=full_recovery, java=java, beside=beside, progress=progress,
             )  # fmt: skip
             bench.run()
     except BenchError as problem:
@@ -494,8 +518,8 @@ def main(
     notes += bench.notes
     if found["file_system"] == "tmpfs":
         notes.append("the stores were on tmpfs, where a sync costs nothing: use --scratch with a directory on a disk")
-    names = [recipe.name for recipe in fit]
-    table, data = figures_table(bench.samples, names, {recipe.name: recipe.title for recipe in fit})
+    names = [recipe.name for recipe in (*fit, *beside)]
+    table, data = figures_table(bench.samples, names, {recipe.name: recipe.title for recipe in (*fit, *beside)})
     console.print(table)
     console.print(
         f"{found['cores']} cores shared with the load, {found['file_system']}, Python {found['python']}, "

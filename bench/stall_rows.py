@@ -6,13 +6,17 @@ own. A flood is repeated until the round trips have been measured. Figures of a 
 
 from __future__ import annotations
 
+import json
 import selectors
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import ClassVar, Final
 
 from brokers import BenchError, Running
 from rows import LOAD_MARGIN_S, LONGER_FOR_RATE, QUICK, ROUND_TRIPS_PER_S, Effort, Load, Row, Sample
@@ -21,6 +25,9 @@ PATIENCE_S: Final = 120.0
 SMALLER_WHEN_QUICK: Final = 10
 MOST_MS: Final = 20.0
 READ_OCTETS: Final = 1 << 18
+MANY: Final = 1_000_000
+FEWER: Final = 100_000
+FILL_MS: Final = 40_000  # in which any broker has taken a million
 HELD_S: Final = 0.5  # a search goes on for so long before its reader leaves and another comes
 
 
@@ -118,11 +125,11 @@ class Subscribers(Flood):
 
 
 class Wildcards(Flood):
-    """100 subscriptions to a wildcard over 1,000 queues in one write; then the connection breaks."""
+    """300 subscriptions to a wildcard over 3,000 queues in one write; then the connection breaks."""
 
     def prepare(self) -> None:
         """Make the queues."""
-        names = [f"/queue/stall.{self.label}.{number}" for number in range(1000 // self.scale)]
+        names = [f"/queue/stall.{self.label}.{number}" for number in range(3000 // self.scale)]
         self.peer.ask(b"".join(frame("SEND", b"x", destination=name) for name in names), "SEND", destination=names[0])
 
     def once(self) -> None:
@@ -131,21 +138,23 @@ class Wildcards(Flood):
         place = f"/queue/stall.{self.label}.>"
         octets = b"".join(
             frame("SUBSCRIBE", id=str(number), destination=place, ack="client", selector="colour = 'none'")
-            for number in range(99)
+            for number in range(299)
         )
-        peer.ask(octets, "SUBSCRIBE", id="99", destination=place, ack="client")
+        peer.ask(octets, "SUBSCRIBE", id="299", destination=place, ack="client")
         peer.close()
 
 
 class Search(Flood):
-    """A selector that finds nothing in 200,000 messages."""
+    """A selector that finds nothing in a million messages, which are sent once."""
+
+    filled: ClassVar[set[int]] = set()  # ports
 
     def prepare(self) -> None:
-        """Fill the queue."""
-        self.place = f"/queue/stall.{self.label}"
-        one = frame("SEND", b"x" * 30, destination=self.place)
-        for _ in range(20 // self.scale):
-            self.peer.ask(one * 9_999, "SEND", destination=self.place)
+        """Fill the queue, unless an earlier round did."""
+        self.place = "/queue/stall.search"
+        if self.port not in self.filled:
+            self.filled.add(self.port)
+            fill(self.peer, self.place, MANY // self.scale)
 
     def once(self) -> None:
         """Look, for a while."""
@@ -155,12 +164,36 @@ class Search(Flood):
         peer.close()
 
 
-class Expiry(Flood):
-    """50,000 messages whose time is over when their consumer comes."""
+class Purge(Flood):
+    """A million messages are removed by an operator's word, as often as they are sent anew."""
 
     def prepare(self) -> None:
-        """Count rounds."""
+        """Fill the queue."""
+        self.place = f"/queue/stall.{self.label}"
+        fill(self.peer, self.place, MANY // self.scale)
+
+    def once(self) -> None:
+        """Purge; what is sent next is fewer, so that most of the time is purging."""
+        name = self.place.removeprefix("/queue/")
+        word = {"_AMQ_ResourceName": f"queue.{name}", "_AMQ_OperationName": "purge"}
+        lines = "".join(f"{key}:{value}\n" for key, value in word.items())
+        octets = f"SEND\ndestination:/queue/activemq.management\n{lines}\n[]\0".encode()
+        self.peer.ask(octets, "SEND", destination=f"/queue/stall.end.{self.label}")
+        fill(self.peer, self.place, FEWER // self.scale)
+
+
+class Expiry(Flood):
+    """A million messages, then 50,000 again and again, whose time is over when their consumer comes."""
+
+    def prepare(self) -> None:
+        """Send the million; it expires while round trips are measured."""
         self.rounds = 0
+        place = f"/queue/stall.{self.label}.0"
+        over = str(int(time.time() * 1000) + FILL_MS // self.scale)
+        fill(self.peer, place, MANY // self.scale, expires=over)
+        time.sleep(max(0.0, int(over) / 1000 - time.time()))
+        self.first = Peer(self.port)
+        self.first.socket.sendall(frame("SUBSCRIBE", id="1", destination=place, ack="client"))
 
     def once(self) -> None:
         """Send, let their time go by, read."""
@@ -193,12 +226,25 @@ class Commit(Flood):
         )  # fmt: skip
 
 
+def fill(peer: Peer, place: str, count: int, **headers: str) -> None:
+    """Send ``count`` messages to ``place``, 10,000 at a time."""
+    one = frame("SEND", b"x" * 30, destination=place, **headers)
+    while count > 0:
+        peer.ask(one * (min(count, 10_000) - 1), "SEND", b"x" * 30, destination=place, **headers)
+        count -= 10_000
+
+
 @dataclass(frozen=True)
 class Stall:
-    """A row: the p99 of round trips beside one kind of flood."""
+    """A row: the p99 of round trips beside one kind of flood; or of ``confirmed`` persistent sends.
+
+    ``ours``: no other broker is asked for it over STOMP.
+    """
 
     row: Row
     make: Callable[[int, str, int], Flood]
+    confirmed: bool = False
+    ours: bool = False
 
     def measure(self, load: Load, broker: Running, effort: Effort, round_number: int) -> Sample:
         """Flood again and again while round trips are measured."""
@@ -223,6 +269,9 @@ class Stall:
         thread.start()
         seconds = effort.measure_s * LONGER_FOR_RATE
         try:
+            if self.confirmed:
+                time.sleep(effort.warm_s)
+                return self._confirmed(broker, seconds, f"/queue/bench.{self.row.key}.{round_number}", took)
             said = load.run(
                 broker, "--destination", f"/queue/bench.{self.row.key}.{round_number}", "--size", "100", "--rate",
                 ROUND_TRIPS_PER_S, "--warm-seconds", f"{effort.warm_s}", "--seconds", f"{seconds}", "--histogram",
@@ -238,6 +287,16 @@ class Stall:
         record = {"floods_s": took, "p50_ms": times["p50_us"] / 1000, "load": said}
         return Sample({self.row.key: times["p99_us"] / 1000}, record)
 
+    def _confirmed(self, broker: Running, seconds: float, place: str, took: list[float]) -> Sample:
+        """Measure how long confirmations of persistent sends take."""
+        arguments = [str(broker.port), place, ROUND_TRIPS_PER_S, f"{seconds}"]
+        script = Path(__file__).with_name("confirmed.py")
+        run = subprocess.run([sys.executable, str(script), *arguments], capture_output=True, text=True, check=False)
+        if run.returncode:
+            raise BenchError(f"{broker.name}: {self.row.key}: {run.stderr.strip()[-300:]}")
+        said = json.loads(run.stdout)
+        return Sample({self.row.key: said["p99_ms"]}, {"floods_s": took, **said})
+
 
 STALLS: Final = (
     Stall(
@@ -245,10 +304,16 @@ STALLS: Final = (
         Subscribers,
     ),
     Stall(
-        Row("stall-wildcards", "p99 beside 100 wildcards over 1,000 queues", "ms", ceiling=MOST_MS), Wildcards
+        Row("stall-wildcards", "p99 beside 300 wildcards over 3,000 queues", "ms", ceiling=MOST_MS), Wildcards
     ),
-    Stall(Row("stall-search", "p99 beside a selector over 200,000 messages", "ms", ceiling=MOST_MS), Search),
-    Stall(Row("stall-expiry", "p99 beside 50,000 messages that expire", "ms", ceiling=MOST_MS), Expiry),
+    Stall(Row("stall-search", "p99 beside a selector over a million messages", "ms", ceiling=MOST_MS), Search),
+    Stall(Row("stall-purge", "p99 beside a purge of a million messages", "ms", ceiling=MOST_MS), Purge, ours=True),
+    Stall(Row("stall-expiry", "p99 beside a million messages that expire", "ms", ceiling=MOST_MS), Expiry),
     Stall(Row("stall-commit", "p99 beside a COMMIT of 100,000 messages", "ms", ceiling=MOST_MS), Commit),
+    Stall(
+        Row("stall-confirmed", "p99 of confirmations beside a COMMIT of 100,000 messages", "ms", ceiling=MOST_MS * 2),
+        Commit,
+        confirmed=True,
+    ),
 )  # fmt: skip
 STALL_ROWS: Final = tuple(stall.row for stall in STALLS)

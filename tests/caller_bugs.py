@@ -145,10 +145,10 @@ def _answers_at_once(genuine: Any) -> Any:
 
 def _counts_no_tries(genuine: Any) -> Any:
     def give_back(self: CoreSettling, subscription: Any, settled: Any, seen: bool) -> None:
-        before = dict(settled)
-        settled.clear()
-        for number, consumer in before.items():
-            if consumer.queue is not None:
+        before = dict(settled.consumers)
+        settled.consumers.clear()
+        for consumer, numbers in before.items():
+            for number in numbers if consumer.queue is not None else ():
                 consumer.queue.give_back(consumer, number, False)
         genuine(self, subscription, settled, False)
 

@@ -12,6 +12,7 @@ from typing import Any
 from bridge_bugs import patched
 from entrepot.cluster.carrying.bridge import CoreBridge
 from entrepot.core.sending.duplicates import Duplicates
+from entrepot.journal.reading import Reading
 from entrepot.protocols.artemis.linking.carrier import Carrier
 from entrepot.protocols.artemis.linking.crossing import Crossing
 from entrepot.protocols.artemis.replies import Replies
@@ -67,6 +68,10 @@ def _ids_of_a_connection(genuine: Any) -> Any:
     return opened
 
 
+def _does_not_look(genuine: Any) -> Any:
+    return lambda self, number: True
+
+
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a message is settled before the answer": lambda: patched(Carrier, "carry", _settles_before_the_answer),
     "the duplicate id is forgotten at reconnect": lambda: patched(CoreBridge, "opened", _ids_of_a_connection),
@@ -76,6 +81,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     ),
     "credits are lost": lambda: patched(Carrier, "_granted", _loses_credits),
     "the ids of bridges are not remembered": lambda: patched(Duplicates, "remember", _forgets_ids_of_bridges),
+    "what leaves does not wait for our own disk": lambda: patched(Reading, "on_disk", _does_not_look),
     "the answer does not wait for the disk": lambda: patched(Replies, "done", _answers_before_the_disk),
 }
 

@@ -8,9 +8,11 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
 from entrepot.cluster.clusters.contact import Contact
+from entrepot.cluster.clusters.grouping import GroupingHandler
 from entrepot.cluster.clusters.members import Credentials
-from entrepot.cluster.clusters.options import Balancing, ClusterOptions, connector_of
+from entrepot.cluster.clusters.options import Balancing, ClusterOptions, GroupingOptions, connector_of
 from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.routers.probe import Probe
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.management import install as manage
 from entrepot.model import address as names
@@ -21,6 +23,7 @@ from entrepot.protocols.artemis.doorbell import install as notify
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.primitives import Connector
+from entrepot.protocols.artemis.sending import schedule
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.session import Session, Shell
@@ -51,7 +54,7 @@ class Wire(Shell):
 class Cable:
     """One connection between two nodes. ``silent``: nothing passes, and nobody knows."""
 
-    def __init__(self, near: Node, far: Node, owner: Contact | Dialled, attempt: int, place: Endpoint) -> None:
+    def __init__(self, near: Node, far: Node, owner: Contact | Probe | Dialled, attempt: int, place: Endpoint) -> None:
         self.near, self.far = near, far
         self.owner, self.attempt = owner, attempt
         self.cut = False
@@ -59,7 +62,7 @@ class Cable:
         shell = Wire(near)
         now = near.rig.now
         self.client: Session = (
-            owner.open(shell, attempt) if isinstance(owner, Contact) else owner.greet(shell, attempt, place, now)
+            owner.greet(shell, attempt, place, now) if isinstance(owner, Dialled) else owner.open(shell, attempt)
         )
         shell.session = self.client
         far.accepted += 1
@@ -112,7 +115,10 @@ class Node:
         direct: bool = False,
         address: str = "",
         policies: dict[str, dict[str, str]] | None = None,
+        grouping: GroupingOptions | None = None,
     ) -> None:
+        self.grouping_options = grouping
+        self.grouping: GroupingHandler | None = None
         self.world, self.number, self.name = world, number, f"n{number}"
         self.rig = Rig(policies, seed=seed or number + 1)
         self.credentials = credentials
@@ -146,6 +152,15 @@ class Node:
             lambda who, what: self.said.append(what),
             tell=lambda kind, said: doorbell.notifications.tell(kind, said) if doorbell.listening else None,
         )
+        if self.grouping_options is not None:
+            self.grouping = GroupingHandler(
+                broker,
+                self.grouping_options,
+                self.said.append,
+                lambda kind, said: doorbell.notifications.tell(kind, said) if doorbell.listening else None,
+                lambda address: True,
+            )
+            self.connection.registry.group(self.grouping)
         doorbell.notifications.elsewhere = AllClusters([self.connection])
         self.acceptor.membership = self.connection.members
 
@@ -158,7 +173,7 @@ class Node:
             self.ways.append(way)
         way.start(self.rig.broker, self._perform, lambda who, what: self.said.append(what), self.rig.now)
 
-    def _perform(self, owner: Contact | Dialled, effects: list[object]) -> None:
+    def _perform(self, owner: Contact | Probe | Dialled, effects: list[object]) -> None:
         for effect in effects:
             if isinstance(effect, Dial):
                 self.world.dial(self, owner, effect)
@@ -185,8 +200,10 @@ class Node:
             headers.address = parsed[0].name
             headers.kind = TYPE_TEXT
             headers.durable = True
-            octets = assembled(text_body(str(body)), headers, dict(properties))
-            self.act(lambda octets=octets: self.rig.broker.send(message_of(octets, ""), target))  # type: ignore[misc]
+            message = message_of(assembled(text_body(str(body)), headers, dict(properties)), "")
+            if message.rare is not None and message.rare.deliver_at > 0:
+                schedule(message, message.rare, self.rig.wall)
+            self.act(lambda message=message: self.rig.broker.send(message, target))  # type: ignore[misc]
 
     def known(self) -> list[str]:
         """Return the members that it knows, by the names of their connectors."""
@@ -236,13 +253,13 @@ class Cluster:
         self.nodes: dict[int, Node] = {}
         self.cables: list[Cable] = []
         self.apart: list[tuple[int, int]] = []
-        self.dialled: list[tuple[Node, object, Contact | Dialled, Dial]] = []
+        self.dialled: list[tuple[Node, object, Contact | Probe | Dialled, Dial]] = []
 
     def node(self, number: int, seeds: list[int], **given: object) -> Node:
         """Return a new node, that has not joined yet."""
         return Node(self, number, seeds, **given)  # type: ignore[arg-type]
 
-    def dial(self, near: Node, owner: Contact | Dialled, effect: Dial) -> None:
+    def dial(self, near: Node, owner: Contact | Probe | Dialled, effect: Dial) -> None:
         """Join ``near`` to the node that it dials, in a while."""
         self.dialled.append((near, near.rig.broker, owner, effect))
 
@@ -254,7 +271,7 @@ class Cluster:
             far = self.nodes.get(effect.place.port)
             if far is not None and not self.are_apart(near, far):
                 self.cables.append(Cable(near, far, owner, effect.attempt, effect.place))
-            elif isinstance(owner, Contact):
+            elif not isinstance(owner, Dialled):
                 near.act(lambda owner=owner, effect=effect: owner.failed(effect.attempt, "refused"))  # type: ignore[misc]
             else:
                 now = near.rig.now

@@ -17,7 +17,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "src" / "entrepot"
 PAGES: Final = ("docs/decided.md", "docs/glossary.md", "ARCHITECTURE.md")
 PLACE: Final = re.compile(r"`(?!tests/|tools/)((?:\w+/)*\w+\.py)(?::([\w.]+))?`")
-MARKS: Final = "①②"
+MARKS: Final = "①"
 
 
 class Row(NamedTuple):

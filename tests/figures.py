@@ -1,7 +1,8 @@
 """Measure the source as decision records quote it: sizes of files, functions and classes, and what is said about them.
 
-``python tests/figures.py [CHECKOUT]`` prints the figures. Lines of a function are those from ``def`` to its end,
-without its docstring. Files that a tool wrote are left out of the sizes of files and classes, not of the rest.
+``python tests/figures.py [CHECKOUT]`` prints the figures, ``--column`` the column of a table for a record of
+docs/decisions. Lines of a function are those from ``def`` to its end, without its docstring. Files that a tool wrote
+are left out of the sizes of files and classes, not of the rest.
 """
 
 from __future__ import annotations
@@ -125,7 +126,42 @@ def shown(source: Figures, tests: Figures) -> Iterator[str]:
         yield f"  {each.name}: {each.attributes} attributes"
 
 
+def column(source: Figures, tests: Figures) -> Iterator[str]:
+    """Yield the rows of a table with one column of figures, as decision records have them."""
+    code, functions = sum(source.files), len(source.functions)
+    long = sum(each > 50 for each in source.functions)
+    methods, attributes = [each.methods for each in source.classes], [each.attributes for each in source.classes]
+
+    def above(values: list[int], *limits: int) -> str:
+        return " / ".join(str(sum(each > limit for each in values)) for limit in limits)
+
+    rows = {
+        "files / lines": f"{len(source.files)} / {code:,}",
+        "file median / p90 / max ¹": spread(source.written),
+        "function median / p90 / max ²": spread(source.functions),
+        "functions > 50 lines": f"{100 * long / functions:.2f} % ({long})",
+        "functions > 100 lines": above(source.functions, 100),
+        "annotated returns": f"{100 * source.annotated / functions:.0f} %",
+        "public functions with docstring": f"{100 * source.documented / source.public:.0f} %",
+        "lines with a comment; of docstrings": (
+            f"{100 * source.comments / code:.1f} %; {100 * source.docstrings / code:.1f} %"
+        ),
+        "lines of tests ÷ of source": f"{sum(tests.files) / code:.2f}",
+        "test functions": f"{tests.tests:,}",
+        "files above 500 / 600 lines ¹": above(source.written, 500, 600),
+        "classes": str(len(source.classes)),
+        "classes above 25 / 30 methods": above(methods, 25, 30),
+        "classes above 25 / 30 attributes": above(attributes, 25, 30),
+        "functions above complexity 10 / 15 / 20; greatest": (
+            f"{above(source.complexities, 10, 15, 20)}; {max(source.complexities)}"
+        ),
+    }
+    yield from (f"| {name} | {figure} |" for name, figure in rows.items())
+
+
 if __name__ == "__main__":
-    checkout = Path(sys.argv[1]) if sys.argv[1:] else ROOT
-    for line in shown(Figures(checkout / "src"), Figures(checkout / "tests")):
+    given = [each for each in sys.argv[1:] if each != "--column"]
+    checkout = Path(given[0]) if given else ROOT
+    told = column if "--column" in sys.argv else shown
+    for line in told(Figures(checkout / "src"), Figures(checkout / "tests")):
         print(line)

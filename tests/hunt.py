@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import caller_bugs
 import carrier_bugs
+import cluster_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
-from entrepot.simulation.campaign import run_callers, run_carried, run_network
+from entrepot.simulation.campaign import run_callers, run_carried, run_clusters, run_network
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.zoned import Region
 
@@ -56,6 +58,14 @@ def carried_with(bug: str) -> Judge:
     return judge
 
 
+def clusters_with(bug: str, *, planted: bool = True) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with cluster_bugs.planted(bug) if planted else nullcontext():
+            return list(run_clusters(seed, **cluster_bugs.world_of(bug)).violations)
+
+    return judge
+
+
 def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     """Yield kind, bug, the run with it and the run without."""
     if "networks" in kinds:
@@ -72,6 +82,10 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "carried" in kinds:
         for bug in carrier_bugs.BUGS:
             yield "core bridges", bug, carried_with(bug), lambda seed: list(run_carried(seed).violations)
+    if "clusters" in kinds:
+        for bug in cluster_bugs.BUGS:
+            kind = " --".join(["clusters", *cluster_bugs.world_of(bug)])
+            yield kind, bug, clusters_with(bug), clusters_with(bug, planted=False)
     if "reattach" in kinds:
         for bug in caller_bugs.REATTACH_BUGS:
             broken, sound = (callers_with(each, core=True, reattach=True) for each in (bug, ""))
@@ -84,7 +98,7 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             yield "pairs", bug, lambda seed, bug=bug: Pair(seed, bug).run(), lambda seed: Pair(seed).run()  # type: ignore[misc]
 
 
-KINDS = ["networks", "callers", "core", "reattach", "carried", "zones", "pairs"]
+KINDS = ["networks", "callers", "core", "reattach", "carried", "clusters", "zones", "pairs"]
 
 
 def main(arguments: list[str]) -> int:

@@ -196,6 +196,7 @@ class Rig:
             self.policies.add(pattern, settings)
         self.now = 5 * SECOND
         self.wall = START
+        self.thorough = True  # look at every queue after each turn; a test of thousands of queues turns it off
         self.notices = Notices()
         self.readers: list[Reader] = []
         self.handed: list[tuple[Reader, Delivery]] = []  # everything that was delivered, in order, to whom
@@ -227,9 +228,10 @@ class Rig:
         self.timeline.run()
         if self.broker.trace is not None:
             self.broker.trace.flush()
-        self.broker.check()
-        for lease in self.broker.leases.held.values():
-            lease.check()
+        if self.thorough:
+            self.broker.check()
+            for lease in self.broker.leases.held.values():
+                lease.check()
 
     def wait(self, ms: int) -> None:
         """Let time pass; alarms ring when they are due."""

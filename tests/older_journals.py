@@ -16,8 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition, ReaderOwner, SubscriptionOwner
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.effort import Rest
+from entrepot.core.owners import ConnectionOwner, ReaderOwner, SubscriptionOwner
 from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.queue import Queue
 from entrepot.core.sending.copies import Sender, hash_of, mark_of
@@ -171,6 +173,35 @@ def large(rig: Rig) -> None:
     rig.turn()
 
 
+class Nobody(Rest):
+    """Who asks for a commit, and does not wait for it."""
+
+    def resume(self) -> None:
+        pass
+
+
+def commits(rig: Rig) -> None:
+    """Commit in parts: once to the end, and once until the machine stops, with somebody else's message between."""
+    effort = rig.broker.effort
+    units, stride = effort.units, effort.stride
+    effort.units, effort.stride = 10, 5
+    for name in ("whole", "half"):
+        transaction = Transaction(name)
+        target = rig.broker.target(names.parse(name))
+        for number in range(12):
+            transaction.send(rig.message(f"{name}{number}", name), target)
+        rig.broker.tick(rig.now, rig.wall)
+        rig.broker.transactions.commit(transaction, Nobody())
+        rig.send(name, f"beside {name}")
+        sync(rig)
+        for _ in range(20 if name == "whole" else 2):
+            rig.now += 1000
+            rig.broker.tick(rig.now, rig.wall)
+            effort.go_on()
+            sync(rig)
+    effort.units, effort.stride = units, stride
+
+
 def described(rig: Rig) -> dict[str, Any]:
     """Say all that a broker has after its recovery, in the words of this version."""
     broker = rig.broker
@@ -276,7 +307,7 @@ def write(disk: SimulatedDisk, directory: Path) -> None:
 
 def main(directory: Path) -> None:
     rig = Rig()
-    for make in (queues, subscriptions, leases, transactions, memories, stages, large):
+    for make in (queues, subscriptions, leases, transactions, memories, stages, large, commits):
         make(rig)
         sync(rig)
     assert rig.disk is not None

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from promises import never
 
 PATIENCE = 30.0  # s: far more than anything here takes on an idle machine
 PADDING = "."
@@ -37,14 +39,28 @@ def until(true: Callable[[], object], what: str, patience: float = PATIENCE) -> 
 class BrokerProcess:
     """One broker of a pair, at a port of its own."""
 
-    def __init__(self, data: Path, name: str, logs: Path, *more: str, port: int = 0, status: int = 0) -> None:
+    ha = "shared-store"
+
+    def __init__(
+        self,
+        data: Path,
+        name: str,
+        logs: Path,
+        *more: str,
+        port: int = 0,
+        status: int = 0,
+        host: str = "127.0.0.1",
+        inside: tuple[str, ...] = (),
+    ) -> None:
+        """``inside``: what its command begins with, to have it on another machine, at ``host``."""
         self.name = name
+        self.host = host
         self.port = port or free_port()
         self.status = status or free_port()
         self.log = logs / f"{name}.log"
-        command = [sys.executable, "-m", "entrepot", "run", "--ha", "shared-store", "--data", str(data)]
-        command += ["--name", name, "--listen", f"stomp://127.0.0.1:{self.port}"]
-        command += ["--status", f"127.0.0.1:{self.status}", *more]
+        command = [*inside, sys.executable, "-m", "entrepot", "run", "--ha", self.ha, "--data", str(data)]
+        command += ["--name", name, "--listen", f"stomp://{host}:{self.port}"]
+        command += ["--status", f"{host}:{self.status}", *more]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
@@ -53,7 +69,7 @@ class BrokerProcess:
 
     def facts(self) -> dict:
         try:
-            with socket.create_connection(("127.0.0.1", self.status), 1.0) as one:
+            with socket.create_connection((self.host, self.status), 1.0) as one:
                 one.sendall(b"GET /status HTTP/1.1\r\n\r\n")
                 octets = b""
                 while chunk := one.recv(65536):
@@ -103,8 +119,8 @@ class BrokerProcess:
 class Connection:
     """A blocking STOMP connection, as little as it takes."""
 
-    def __init__(self, port: int, timeout: float = 5.0) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+    def __init__(self, port: int, timeout: float = 5.0, host: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         self.socket.sendall(b"CONNECT\naccept-version:1.2\n\n\0")
@@ -154,9 +170,13 @@ class Producer:
         rate: float = 0.0,
         label: str = "p",
         size: int = 0,
+        hosts: list[str] | None = None,
     ) -> None:
-        """``rate``: messages a second, 0 for as many as go. ``size``: octets that each body has more than its name."""
+        """``hosts``: of the ports, where they are not here.
+
+        ``rate``: messages a second, 0 for as many as go. ``size``: octets that each body has more than its name."""
         self.size = size
+        self.hosts = hosts
         self.ports = ports
         self.queue = queue
         self.window = window
@@ -201,9 +221,10 @@ class Producer:
                 time.sleep(0.002)
 
     def _connect(self) -> Connection | None:
-        for port in self.ports:
+        hosts = self.hosts or ["127.0.0.1"] * len(self.ports)
+        for host, port in zip(hosts, self.ports, strict=True):
             try:
-                return Connection(port, 2.0)
+                return Connection(port, 2.0, host)
             except OSError:
                 continue
         return None
@@ -218,9 +239,10 @@ class Producer:
         self._thread.join(PATIENCE)
 
 
-def drain(port: int, queue: str) -> dict[str, int]:
-    """Consume all that is in ``queue`` and return body -> how often it came."""
-    connection = Connection(port, 3.0)
+def drain(port: int, queue: str, host: str = "127.0.0.1", awaited: Iterable[str] = ()) -> dict[str, int]:
+    """Consume all that is in ``queue`` and return body -> how often it came. What is awaited has time to come."""
+    missing = dict.fromkeys(awaited)
+    connection = Connection(port, PATIENCE if missing else 3.0, host)
     found: dict[str, int] = {}
     connection.socket.sendall(f"SUBSCRIBE\nid:1\ndestination:{queue}\nack:auto\n\n\0".encode())
     try:
@@ -229,7 +251,8 @@ def drain(port: int, queue: str) -> dict[str, int]:
             if frame.startswith(b"MESSAGE"):
                 body = frame.partition(b"\n\n")[2].decode().rstrip(PADDING)
                 found[body] = found.get(body, 0) + 1
-                connection.socket.settimeout(1.0)
+                missing.pop(body, None)
+                connection.socket.settimeout(PATIENCE if missing else 1.0)
     except TimeoutError:
         connection.close()
         return found
@@ -258,12 +281,28 @@ def settled(one: BrokerProcess, other: BrokerProcess, after: int = 0) -> None:
     until(true, f"one serves with an epoch above {after}, one waits")
 
 
-def kept(producer: Producer, port: int) -> None:
+def stand_still(
+    producer: Producer, first: BrokerProcess, second: BrokerProcess, rounds: int
+) -> tuple[BrokerProcess, BrokerProcess]:
+    """Let the master, ``first`` to begin with, stand still and find out, ``rounds`` times; return master and backup."""
+    for _ in range(rounds):
+        producer.flow(200)
+        first.pause()
+        until(second.serves, "the backup takes over")
+        producer.flow(200)
+        first.resume()
+        until(first.waits, "the old master is a backup")
+        first, second = second, first
+    return first, second
+
+
+def kept(producer: Producer, port: int, host: str = "127.0.0.1") -> None:
     """Everything receipted is there exactly once; what broke off may be there or not."""
-    found = drain(port, producer.queue)
+    found = drain(port, producer.queue, host, producer.promised)
     missing = [body for body in producer.promised if body not in found]
     twice = [body for body, times in found.items() if times > 1]
     strange = [body for body in found if body not in producer.promised and body not in producer.doubtful]
-    assert not missing, f"{len(missing)} of {len(producer.promised)} promised are lost: {missing[:5]}"
-    assert not twice, f"{len(twice)} came twice: {twice[:5]}"
-    assert not strange
+    with never():
+        assert not missing, f"{len(missing)} of {len(producer.promised)} promised are lost: {missing[:5]}"
+        assert not twice, f"{len(twice)} came twice: {twice[:5]}"
+        assert not strange

@@ -33,6 +33,10 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
   named. Options are separated by `;` or `&`.
 - **Users and rights** are read as Artemis has them: [Users and rights](security.md). Unless the file says
   `<security-enabled>false</security-enabled>`, a broker whose users cannot be read does not start.
+- **Passwords** may be masked as `artemis mask` prints them: `ENC(...)` in any value, or bare where `mask-password` is
+  true. The key is the `key=` of `password-codec`, else that of `ARTEMIS_DEFAULT_SENSITIVE_STRING_CODEC_KEY` or of
+  `-D artemis.default.sensitive.string.codec.key=KEY`, else Artemis' own. It takes `pip install 'entrepot[pkcs12]'`.
+  Passwords of users are hashed, one way. Another codec is refused.
 - **Address settings** merge, the more specific pattern wins, and the defaults are those of Artemis.
 - **The journal** stands in the directory `entrepot` within `journal-directory`; a journal of Artemis that is already
   there is neither read nor touched. A relative directory is taken from the one above `etc`.
@@ -43,12 +47,33 @@ line are those of [activemq.xml](activemq-xml.md): nothing in the file is droppe
   with another `cluster-password` stays out, and both sides say so; so does one whose data directory is a copy of
   another's. Messages go to other nodes as `message-load-balancing` says, in turn, by the consumers and filters that are
   there; over a lost connection they wait, and none is lost or doubled. Messages that wait on a node whose consumers
-  have left do not follow these to another one yet (`redistribution-delay`).
+  have left follow these to another one after `redistribution-delay` ([clusters](clusters.md#redistribution)).
 - **`check`** judges clusters: `entrepot check a.xml b.xml` finds connectors and groups that are named and not defined,
   names given twice, cluster users and passwords that differ, places that others cannot reach, chains longer than
   `max-hops`, messages that would be stranded, and pairs whose `group-name` differs, and it draws the cluster. So it
   does with `<bridges>`: those that are not deployed, share a queue, give up, do not follow a pair, send where no queue
   is bound, or turn messages round for ever ([networks](networks/index.md)).
+
+## A file that is changed while the broker runs
+
+Every `configuration-file-refresh-period` (5000 ms; 0 or -1 for never) the broker looks whether the file was changed, or
+touched, or one that it includes, or a file of broker properties, or the users and roles that `login.config` names
+(with `reload=true` there). Then all of it is read again, and from the next message on it holds, as in Artemis 2.42:
+
+- **Address settings** hold for every address and queue. What a queue keeps of each key, and `non-destructive`, stay as
+  they were when it was made.
+- **Security settings, users and roles** hold for who comes, for his next producer or consumer, and for the next message
+  of a producer that is there. Consumers stay.
+- **Addresses and queues**: new ones are made, queues are changed as `updateQueue` can. A queue does not change its
+  address or routing type; that is said. What is left out stays, or is deleted with what it holds where
+  `config-delete-addresses` or `config-delete-queues` says FORCE, at a start, too. Queues that clients or operators made
+  are left alone.
+- **Diverts**: new and changed ones hold. What is left out stays unless `config-delete-diverts` says FORCE.
+- **Bridges**: new ones start, changed ones begin anew, and what is left out ends when what is on its way has arrived.
+- **Everything else** takes a restart, and the log names it.
+
+A file that is wrong changes nothing: the log says once what is wrong and in which line, and what held goes on to hold
+until the file is changed again.
 
 ## A primary and its backup
 

@@ -142,6 +142,7 @@ from entrepot.client import connection as _connection
 from entrepot.client import consumer as _consumer
 from entrepot.client import producer as _producer
 from entrepot.client import session as _session
+from entrepot.client.balancing import Balancing
 from entrepot.client.message import Message, Received
 from entrepot.client.parts import FOR_EVER
 from entrepot.client.portal import Outbox, Portal

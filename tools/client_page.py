@@ -11,7 +11,7 @@ sys.path.insert(0, str(SOURCE))
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.settings import Dialect, Options, Setting, Unit
-from entrepot.client.options import ONE_WAY, ClientOptions, CoreOptions, FanoutOptions
+from entrepot.client.options import ONE_WAY, ClientOptions, CoreOptions, FanoutOptions, GroupOptions, LocatorOptions
 from entrepot.protocols.announcement import MulticastOptions
 from entrepot.protocols.peers import FailoverOptions
 
@@ -43,6 +43,8 @@ def client_options() -> str:
         section("`fanout:`, with those of `failover:`", FanoutOptions),
         section("`multicast://`", MulticastOptions),
         section("`core://` and `core:(...)`, with those of connections and of `failover:`", CoreOptions),
+        section("`(tcp://...,tcp://...)` and `udp://`, with those of connections and of `core://`", LocatorOptions),
+        section("`udp://`, besides", GroupOptions),
         ONE_WAY_HEAD,
         *(f"| `{name}` | {agreed} | {why} |\n" for name, (agreed, why) in ONE_WAY.items()),
     ]

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
+import amqp_performatives
 import core_packets
 from activemq_page import activemq_xml
 from artemis_page import broker_xml
@@ -113,7 +114,11 @@ def descendants(cls: type[errors.EntrepotError]) -> Iterator[type[errors.Entrepo
 
 def error_codes() -> str:
     """Return the page of error codes. Raises SystemExit when two classes share a code."""
-    for name in ("pipeline.causes", "protocols.artemis.refusals"):  # have classes, and nothing above needs them
+    for name in (
+        "pipeline.causes",
+        "protocols.artemis.refusals",
+        "protocols.amqp.refusals",
+    ):  # have classes, and nothing above needs them
         importlib.import_module(f"entrepot.{name}")
     rows: dict[str, str] = {}
     for cls in descendants(errors.EntrepotError):
@@ -138,6 +143,8 @@ def main() -> int:
         PAGES / "errors.md": error_codes(),
         core_packets.TARGET: core_packets.source(),
         core_packets.PAGE: core_packets.page(),
+        amqp_performatives.TARGET: amqp_performatives.source(),
+        amqp_performatives.PAGE: amqp_performatives.page(),
         PAGES.parent / "formats" / "records.md": records_page(),
         **network_pages(),
         PAGES / "settings.md": address_settings(),

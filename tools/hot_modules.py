@@ -1,8 +1,7 @@
 """Which modules are compiled, those whose docstring has the mark [C] at the end of a line; and which of them for speed.
 
 Much of what is compiled runs once for a connection, a subscription or a commit. The C compiler makes that small
-(``-Os``): less to compile, and less memory for a broker that rests. It is `OFF_THE_PATH`; everything else is made fast
-(``-O2``).
+(``-Os``): less memory for a broker that rests. It is `OFF_THE_PATH`; everything else is made fast (``-O2``).
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ OFF_THE_PATH: Final = frozenset(
     f"src/entrepot/{name}.py"
     for names in (
         "base/compiled base/patterns base/reasons cluster/backoff cluster/channel cluster/dialled",
-        "cluster/networks/admission cluster/networks/bridge cluster/networks/canary",
+        "cluster/networks/admission cluster/networks/advising cluster/networks/bridge cluster/networks/canary",
         "cluster/networks/comparison cluster/networks/durables cluster/networks/handshake",
         "cluster/networks/hearing cluster/networks/neighbourhood cluster/networks/opening",
         "cluster/networks/pouring cluster/networks/report cluster/networks/subscriptions",
         "cluster/networks/temporaries cluster/networks/wires cluster/supervision core/addressing/addresses",
         "core/addressing/diversion core/addressing/policy core/addressing/queues core/broker core/client_ids",
-        "core/events/announcing core/events/fates core/events/observing core/maintenance core/options",
+        "core/events/announcing core/maintenance core/observing core/options core/queue/fates",
         "core/queue/bereaved core/queue/browser core/queue/dead_letters core/reading/reading",
-        "core/reading/recollection core/reading/retroactive core/records core/scheduling/schedule",
+        "core/sending/recollection core/reading/retroactive core/records core/scheduling/schedule",
         "core/stages/counting core/stages/publishing core/stages/stage_ledger core/transactions/transaction",
         "ha/fence journal/collected journal/epoch journal/limits journal/names protocols/artemis/acceptor",
         "protocols/artemis/client protocols/artemis/conversation/identity",

@@ -42,14 +42,8 @@ from typing import Final
 
 from mypy_extensions import i32, i64
 
-from entrepot.protocols.openwire.frames import (
-    MAGIC,
-    FirstEncoding,
-    FrameReader,
-    FrameWriter,
-    Structure,
-    Throwable,
-)
+from entrepot.protocols.openwire.elements import MAGIC, FirstEncoding, Throwable
+from entrepot.protocols.openwire.frames import FrameReader, FrameWriter, Structure
 
 '''
 

@@ -2,6 +2,8 @@
 
 ``python tools/run_tests.py plain|compiled [--unless-passed] [PYTEST ARGUMENT...]``
 
+``ENTREPOT_WORKERS`` says how many tests of a whole run go at once, instead of one for each processor, and one more for
+the compiled run, four at most.
 ``--unless-passed`` returns at once when this very tree passed whole in this mode before: `make check` after `make test`
 need not run everything again. Tests start `python -m entrepot...` processes of the same build, through ``PYTHONPATH``.
 """
@@ -21,7 +23,7 @@ from source_tree import COMPILED, ROOT, SOURCE
 PASSED: Final = ROOT / "build" / "passed"
 TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
 # Of the plain run where there is a compiled one: ten times slower there, and nothing new.
-HUNTS: Final = ("planted", "callers", "carried", "networks")
+HUNTS: Final = ("planted", "callers", "carried", "cluster_worlds", "networks")
 LEFT_OUT: Final = ("interop", "shell", "spark", *(f"simulation/test_{name}.py" for name in HUNTS))
 NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
 
@@ -45,7 +47,8 @@ def run(mode: str, arguments: list[str], *, whole: bool) -> int:
     # Half of the time goes to waiting for processes and for disks: as many tests at once as there are processors, those
     # of one file (with Spark: of all files) one after another, because they share brokers and sessions. How they are
     # spread says tests/conftest.py.
-    workers = str(min(os.cpu_count() or 1, 4))
+    # The compiled run has one more than processors, because what it starts is waited for; the plain one only reckons.
+    workers = os.environ.get("ENTREPOT_WORKERS") or str(min((os.cpu_count() or 1) + (mode == "compiled"), 4))
     spread = ["--numprocesses", workers, "--dist", "loadscope", "--no-loadscope-reorder", "-rR", "--durations=15"]
     command = [sys.executable, "-m", "pytest", "-o", f"pythonpath={root} tests", *(spread if whole else []), *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode

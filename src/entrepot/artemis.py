@@ -6,15 +6,22 @@ the first connection that speaks CORE, a listener that speaks nothing else, or a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
+from entrepot.cluster.clusters.draining import Drain
+from entrepot.cluster.clusters.grouping import GroupingHandler
+from entrepot.cluster.routers.options import RouterOptions
+from entrepot.cluster.routers.router import Router, Routers
 from entrepot.config.clusters import PASSWORD, Clusters
+from entrepot.config.model import ServingOptions
 from entrepot.core.broker import BrokerCore
+from entrepot.core.operators.census import Census
 from entrepot.core.security.directory import User
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.doorbell import Doorbell
+from entrepot.protocols.artemis.notifying import is_meant
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.session import Session, Shell
@@ -27,12 +34,24 @@ UNTRUSTED: Final = (
 class ArtemisSide:
     """One broker's: made once. ``say``: takes what an operator should know, who and what."""
 
-    def __init__(self, broker: BrokerCore, doorbell: Doorbell, say: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        broker: BrokerCore,
+        doorbell: Doorbell,
+        say: Callable[[str, str], None],
+        serving: ServingOptions | None = None,
+    ) -> None:
         self.broker: Final = broker
         self.doorbell: Final = doorbell
         self.say: Final = say
         self.acceptor: Final = CoreAcceptor(broker)
+        if serving is not None:
+            self.acceptor.branch_ms = serving.branch_ms
+            self.acceptor.limits = {user: (limit.sessions, limit.queues) for user, limit in serving.users}
         self.clusters: Final[list[ClusterConnection]] = []
+        self.routers: Routers | None = None
+        self.drain: Drain | None = None
+        self.grouping: GroupingHandler | None = None
 
     def join(self, clusters: Clusters, *, guarded: bool) -> None:
         """Make the cluster connections, not started: connections of CORE are told what the first of them knows.
@@ -54,7 +73,40 @@ class ArtemisSide:
         else:
             self.broker.access.trust(User(credentials.user, f"plain:{credentials.password}", peer=True))
         self.doorbell.notifications.elsewhere = AllClusters(self.clusters)
-        self.acceptor.membership = self.clusters[0].members
+        self._group(clusters)
+        first = self.clusters[0]
+        self.acceptor.membership = first.members
+        first.members.awaits = clusters.scale_down is not None
+        group = "" if clusters.scale_down is None else clusters.scale_down.group
+        announces = clusters.scale_down is not None
+        self.drain = Drain(first, self.say, group, announces=announces, direct=clusters.takers)
+
+    def _group(self, clusters: Clusters) -> None:
+        """Let the nodes agree where message groups go, if the file asks for that."""
+        if clusters.grouping is None:
+            return
+        rules = [one.options.address for one in self.clusters]
+        self.grouping = GroupingHandler(
+            self.broker,
+            clusters.grouping,
+            lambda what: self.say("grouping-handler", what),
+            self._tell,
+            lambda address: any(is_meant(address, rule) for rule in rules),
+        )
+        for one in self.clusters:
+            one.registry.group(self.grouping)
+
+    def route(self, options: Sequence[RouterOptions], census: Census) -> None:
+        """Make the connection routers, which do not look at any broker yet; `join` comes before it."""
+        made = [Router(self.broker, one, census.count, self.say) for one in options]
+        for one in made:
+            pool = one.pool
+            for cluster in self.clusters if pool is not None else ():
+                assert pool is not None
+                if cluster.options.name == pool.options.cluster:
+                    cluster.topology.overseers.append(pool)
+        self.routers = Routers(made)
+        self.broker.guides = self.routers
 
     def greet(self, shell: Shell, options: CoreOptions, number: int, peer: str) -> Session:
         """Make the session of connection ``number``."""

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
+from entrepot.cluster.networks.advising import Advising
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.reception import Reception
 from entrepot.cluster.zones import ZoneRules, check_zone
-from entrepot.config.founding import add_policies, found, set_advisories, set_options
+from entrepot.config.founding import add_policies, found, renew, set_advisories, set_options
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
@@ -27,17 +30,21 @@ from entrepot.core.addressing.policy import Policies
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import Hub
 from entrepot.core.events.trace import Trace, TraceSink
+from entrepot.core.events.tracing import Tracing
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.jobs import ADDRESS as JOBS
 from entrepot.core.operators.jobs import Jobs
 from entrepot.core.operators.management import install
 from entrepot.core.options import BrokerOptions
+from entrepot.core.records import KIND_MQTT_RECEIVED, KIND_MQTT_SENT, KIND_MQTT_SESSION
 from entrepot.core.recovery import recover
 from entrepot.journal.log import JournalCore, RecoveryReport
-from entrepot.model.message import LANGUAGE_CORE, offer
+from entrepot.model.message import LANGUAGE_AMQP, LANGUAGE_CORE, LANGUAGE_MQTT, offer
+from entrepot.protocols.amqp.options import AmqpOptions
 from entrepot.protocols.artemis import doorbell
 from entrepot.protocols.artemis.doorbell import Doorbell
 from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.mqtt.options import MqttOptions
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.openwire.server import OpenWireSession
@@ -51,8 +58,14 @@ if TYPE_CHECKING:
     from entrepot.artemis import ArtemisSide
     from entrepot.cluster.carrying.connector import CoreConnector
     from entrepot.cluster.clusters.connection import ClusterConnection
+    from entrepot.cluster.clusters.draining import Drain
+    from entrepot.cluster.routers.options import RouterOptions
+    from entrepot.cluster.routers.router import Routers
     from entrepot.config.clusters import Clusters
     from entrepot.protocols.artemis.membership import Membership
+    from entrepot.protocols.mqtt.house import House
+
+OF_MQTT = (KIND_MQTT_SESSION, KIND_MQTT_RECEIVED, KIND_MQTT_SENT)
 
 Act = Callable[[Callable[[], object]], None]
 """Does an action as one turn of its world."""
@@ -63,7 +76,21 @@ def _read_core() -> None:
     from entrepot.protocols.artemis import convert  # noqa: F401, PLC0415 - it registers itself
 
 
+def _read_mqtt() -> None:
+    """Load what reads messages that came over MQTT."""
+    from entrepot.protocols.mqtt import convert  # noqa: F401, PLC0415 - it registers itself
+
+
 offer(LANGUAGE_CORE, _read_core)
+offer(LANGUAGE_MQTT, _read_mqtt)
+
+
+def _read_amqp() -> None:
+    """Load what reads messages that came over AMQP, for the same reason."""
+    from entrepot.protocols.amqp import convert  # noqa: F401, PLC0415 - it registers itself
+
+
+offer(LANGUAGE_AMQP, _read_amqp)
 
 
 class Plan:
@@ -92,24 +119,36 @@ class Plan:
             raise InvalidOption(f"a broker cannot work with {memory_limit} octets of memory")
         if zone:
             check_zone(zone)
-        self.config: Final = config
+        self.config = config
         self.networks: Final = list(networks)
         self.interval: Final = interval
         self.zone: Final = zone or ("" if config is None else config.zone)
         self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.client_zones)])
-        self.policies: Final = Policies()
+        self._overriding: Final = {} if policies is None else policies
         self.options: Final = BrokerOptions(name, memory_limit)
         self.clusters: Clusters | None = None
-        if config is not None and (config.peering.clusters or config.peering.broadcasts):
+        if config is not None and (config.peering.clusters or config.peering.broadcasts or config.peering.routers):
             from entrepot.config.clusters import clusters_of  # noqa: PLC0415 - see `entrepot.artemis`
 
             self.clusters = clusters_of(config.peering)
+        self.routers: tuple[RouterOptions, ...] = ()
+        if config is not None and config.peering.routers:
+            from entrepot.config.routers import routers_of  # noqa: PLC0415 - as above
+
+            self.routers = routers_of(config.peering)
         if config is not None:
-            add_policies(config, self.policies)
             set_options(config, self.options)
-        for pattern, settings in (policies or {}).items():
-            self.policies.add(pattern, settings)
+        self.policies: Final = self.policies_of(config)
         self._security: Final = security
+
+    def policies_of(self, config: BrokerConfig | None) -> Policies:
+        """Return what ``config`` sets for addresses, and the plan beside it. Raises InvalidOption."""
+        made = Policies()
+        if config is not None:
+            add_policies(config, made)
+        for pattern, settings in self._overriding.items():
+            made.add(pattern, settings)
+        return made
 
     @property
     def security(self) -> Security:
@@ -173,6 +212,7 @@ class Assembly:
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
+        self._mqtt: House | None = None
         self._neighbourhood: Neighbourhood | None = None
         self._door: Reception | None = None
 
@@ -181,7 +221,9 @@ class Assembly:
     def recover(self, now: Instant, wall: WallTime) -> RecoveryReport:
         """Read the journal back. Raises CorruptJournal, StoreUnusable: nothing is changed then."""
         if self.ports.sink is not None:
-            self.broker.trace = Trace(self.ports.sink)
+            trace = Trace(self.ports.sink)
+            self.broker.trace = trace
+            self.broker.hub.add(Tracing(trace, self.broker.ids.identity_of))  # before there are queues
         self.broker.tick(now, wall)
         return recover(self.broker)
 
@@ -194,11 +236,17 @@ class Assembly:
         """
         broker, config = self.broker, self.plan.config
         broker.begin_trace()
-        install(broker, Census() if census is None else census)
-        self._acceptor = acceptor = Acceptor(broker)
         notices = (BrokerConfig() if config is None else config).notices
+        install(
+            broker,
+            Census() if census is None else census,
+            notices.management,
+            prefix=notices.guarded,
+            views=notices.views,
+        )
+        self._acceptor = acceptor = Acceptor(broker)
         self._doorbell = doorbell.install(
-            broker, notices.address, sessions=notices.sessions, membership=self._membership
+            broker, notices.address, notices.kinds, sessions=notices.sessions, membership=self._membership
         )
         if config is not None:
             set_advisories(config, acceptor.advisories)
@@ -207,7 +255,7 @@ class Assembly:
         if broker.options.scheduler:
             broker.addresses.offer(JOBS, Jobs(broker))
         self._neighbourhood = Neighbourhood(
-            acceptor,
+            Advising(acceptor),
             filters=no_filters if config is None else bridge_filters(config),
             interval=self.plan.interval,
             say=self.ports.say,
@@ -215,17 +263,43 @@ class Assembly:
             rules=self.plan.zones,
         )
         self._door = Reception(self._neighbourhood)
+        if any(kind in broker.documents for kind in OF_MQTT):
+            assert self.mqtt  # sessions end, and wills are due, though nobody connects
         if self.plan.clusters is not None:
             self.artemis.join(self.plan.clusters, guarded=self.plan.security.users is not None)
+        if self.plan.routers:
+            self.artemis.route(self.plan.routers, Census() if census is None else census)
 
     def found(self, act: Act) -> None:
         """Make true what the configuration says. Raises Refused, StorageError."""
         config = self.plan.config
         if config is not None:
-            act(lambda: found(config, self.broker))
+            act(lambda: found(config, self.broker, self.ports.say))
             act(self.acceptor.advisories.founded)
             if self._doorbell is not None:
                 act(self._doorbell.look)  # a divert of the configuration may read them
+
+    def follow(self, config: BrokerConfig, act: Act) -> None:
+        """Let hold what ``config`` says now, of what can change while a broker runs (artemis.md 8.2).
+
+        Settings of addresses, users and rights, diverts, addresses and queues; a queue that cannot be as the file says
+        is told of. Raises InvalidOption: nothing is changed then; StorageError.
+        """
+        had = BrokerConfig() if self.plan.config is None else self.plan.config
+        config = replace(config, security=config.security.succeeding(had.security))
+        policies = self.plan.policies_of(config)
+        guarded = self.plan.security is had.security  # else somebody said beside the file who may do what
+
+        def change() -> None:
+            if guarded and config.security != had.security:
+                protect(config.security, self.broker.access)
+            self.broker.queues.govern(policies)
+            self.plan.config = config
+            renew(config, had, self.broker, self.ports.say)
+
+        act(change)
+        if self._doorbell is not None:
+            act(self._doorbell.look)
 
     @property
     def acceptor(self) -> Acceptor:
@@ -242,7 +316,9 @@ class Assembly:
                 raise InvalidOption("the broker is not running", remedy="start it first")
             from entrepot.artemis import ArtemisSide  # noqa: PLC0415 - few brokers need it
 
-            self._artemis = ArtemisSide(self.broker, self._doorbell, self.ports.say)
+            config = self.plan.config
+            serving = None if config is None else config.serving
+            self._artemis = ArtemisSide(self.broker, self._doorbell, self.ports.say, serving)
         return self._artemis
 
     def load_artemis(self) -> None:
@@ -250,9 +326,29 @@ class Assembly:
         assert self.artemis
 
     @property
+    def mqtt(self) -> House:
+        """Return what connections of MQTT share; who asks first has it loaded."""
+        if self._mqtt is None:
+            from entrepot.protocols.mqtt.house import House  # noqa: PLC0415 - few brokers need it
+
+            self._mqtt = House(self.broker)
+            self._mqtt.recover()
+        return self._mqtt
+
+    @property
     def clusters(self) -> Sequence[ClusterConnection]:
         """Return the cluster connections, of a broker that has some."""
         return () if self._artemis is None else self._artemis.clusters
+
+    @property
+    def routers(self) -> Routers | None:
+        """Return the connection routers, of a broker that has some."""
+        return None if self._artemis is None else self._artemis.routers
+
+    @property
+    def draining(self) -> Drain | None:
+        """Return what gives all to another node, of a broker in a cluster."""
+        return None if self._artemis is None else self._artemis.drain
 
     def _membership(self) -> Membership | None:
         return None if self._artemis is None else self._artemis.acceptor.membership
@@ -281,6 +377,24 @@ class Assembly:
         self.connections += 1
         return self.artemis.greet(shell, options, self.connections, peer)
 
+    def greet_mqtt(self, shell: Shell, options: MqttOptions, peer: str) -> Session:
+        """Make the session of a connection that speaks MQTT."""
+        from entrepot.protocols.mqtt.server import MqttSession  # noqa: PLC0415 - few brokers need it
+
+        self.connections += 1
+        return MqttSession(shell, self.mqtt, options, self.connections, peer)
+
+    def load_amqp(self) -> None:
+        """Load what speaks AMQP before somebody waits for it: few brokers need it."""
+        from entrepot.protocols.amqp import server  # noqa: F401, PLC0415 - see `greet_amqp`
+
+    def greet_amqp(self, shell: Shell, options: AmqpOptions, peer: str) -> Session:
+        """Make the session of a connection that speaks AMQP. The first one has it loaded."""
+        from entrepot.protocols.amqp.server import AmqpServerSession  # noqa: PLC0415 - few brokers need it
+
+        self.connections += 1
+        return AmqpServerSession(shell, self.broker, options, self.connections, peer)
+
     # -- bridges and the end -------------------------------------------------------------------------------------------
 
     def connect(self, connector: NetworkConnector, perform: Perform, now: Instant) -> None:
@@ -295,7 +409,9 @@ class Assembly:
         self, connector: CoreConnector, perform: Callable[[Dialled, list[Effect]], None], now: Instant
     ) -> None:
         """Start one that a cluster connection made; it is one of ``core_connectors`` from now on."""
-        others = [one for one in self.core_connectors if one.name != connector.name]
+        others = [
+            one for one in self.core_connectors if one.name != connector.name and (one.started or not one.entry.route)
+        ]
         self.core_connectors[:] = [*others, connector]
         self.carry(connector, perform, now)
 

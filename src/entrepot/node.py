@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Final
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import KIB, MIB
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
+from entrepot.base.settings import Dialect
 from entrepot.cluster.clients import read_filter
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.founding import set_limits
-from entrepot.config.model import BrokerConfig
+from entrepot.config.model import BrokerConfig, changes
 from entrepot.config.security import Security
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import Hub
@@ -30,33 +31,31 @@ from entrepot.ha.fence import LeaseFence
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer
+from entrepot.io.dialects import Dialects
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
-from entrepot.io.leases import CLOCK
-from entrepot.io.links import Links, log_bridges, verify, verify_core
+from entrepot.io.links import Links, log_bridges, verify, verify_bridge
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
 from entrepot.io.runtime import SystemClock, SystemEntropy
-from entrepot.io.standby import Standby
 from entrepot.io.tcp import Greeter, Listener, Listening
 from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
 from entrepot.io.turns import BrokerTurn
-from entrepot.io.web import WebGreeter
+from entrepot.io.web import SocketGreeter, WebGreeter
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
 from entrepot.journal.memory import MemoryJournal
+from entrepot.journal.ports import JournalPort
 from entrepot.management.census import OpenConnections
+from entrepot.management.components import Components
 from entrepot.management.fact_log import FactLog
-from entrepot.protocols.artemis.options import CoreOptions
-from entrepot.protocols.artemis.uri import read_option as read_core_option
-from entrepot.protocols.openwire.options import OpenWireOptions
-from entrepot.protocols.openwire.options import read_option as read_openwire_option
-from entrepot.protocols.session import CORE, HTTP, OPENWIRE, STOMP, Session, Shell
-from entrepot.protocols.stomp.options import StompOptions
-from entrepot.protocols.stomp.uri import read_option
+from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, WS, Session, Shell
 
 if TYPE_CHECKING:
     from entrepot.io.contacts import Contacts
+    from entrepot.io.reloading import Origin, Reloader
+    from entrepot.io.replicating import Hosting
+    from entrepot.io.standby import Standby
 
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 MEMORY_LIMIT: Final = 512 * MIB
@@ -79,6 +78,7 @@ class NodeOptions:
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.
+    ``origin``: the files of ``config``, which are read again when one of them was changed.
     """
 
     def __init__(
@@ -99,7 +99,9 @@ class NodeOptions:
         client_zones: Sequence[str] = (),
         trace: Path | None = None,
         trace_limit: int = LIMIT_OCTETS,
+        origin: Origin | None = None,
     ) -> None:
+        self.origin = origin
         self.trace = trace
         self.trace_limit = trace_limit
         self.shared = shared
@@ -129,18 +131,17 @@ class Node:
             raise InvalidOption("a broker that keeps nothing on disk has no store to share")
         self.standby = standby
         self._disk: Disk | None = None
+        self._hosting: Hosting | None = None
         self._fencing: asyncio.Task[None] | None = None
         self.options: Final = options
         self.plan: Final = plan_of(options)
-        self.stomp: Final = [StompOptions() for _ in options.listen]
-        self.openwire: Final = [OpenWireOptions() for _ in options.listen]
-        self.core: Final = [CoreOptions() for _ in options.listen]
+        override = -1 if options.config is None else options.config.serving.ttl_override_ms
+        self.dialects: Final = [Dialects(override) for _ in options.listen]
         self.listening: Final = [
-            Listening(text, partial(_read_option, stomp, openwire, core), SPOKEN)
-            for text, stomp, openwire, core in zip(options.listen, self.stomp, self.openwire, self.core, strict=True)
+            Listening(text, dialects.read, SPOKEN) for text, dialects in zip(options.listen, self.dialects, strict=True)
         ]
-        for one in self.openwire:
-            read_filter(one.update_filter)
+        for each in self.dialects:
+            read_filter(each.openwire.update_filter)
         self.fact_log: Final = FactLog(SystemClock())
         self.listeners: list[Listener] = []
         self.places: Final = Places(self.listeners, len(options.listen))
@@ -148,10 +149,11 @@ class Node:
         self._made: Assembly | None = None
         for connector in self.plan.connectors():
             verify(connector)
-        for bridge in self.plan.core_connectors():
-            verify_core(bridge)
+        for bridge in () if options.config is None else options.config.core_bridges:
+            verify_bridge(bridge)
         self.links: Links | None = None
         self._contacts: Contacts | None = None
+        self._reloader: Reloader | None = None
         self._door: Door | None = None
         self._traces: TraceFiles | None = None
         if options.trace is not None:
@@ -209,14 +211,16 @@ class Node:
         try:
             self._start_core(loop, journal)
             self._recovered()
-            options = zip(self.listening, self.stomp, self.openwire, self.core, strict=True)
-            for listening, stomp, openwire, core in options:
-                listener = self._listener(listening, stomp, openwire, core)
+            if self._hosting is not None:
+                self._hosting.run, self._hosting.asked = self._run, self.ask_to_stop
+                await self._hosting.open()
+            for listening, dialects in zip(self.listening, self.dialects, strict=True):
+                listener = self._listener(listening, dialects)
                 await listener.open()
                 self.listeners.append(listener)
                 made = self.made
                 if not made.acceptor.url:
-                    made.acceptor.set_url(published(listener, openwire.published))
+                    made.acceptor.set_url(published(listener, dialects.openwire.published))
         except BaseException:
             if self.standby is not None:
                 await self._hand_over(Signal.FAILED, "the broker could not start")
@@ -226,7 +230,7 @@ class Node:
             raise
         made = self.made
         self.turn.run(made.acceptor.advisories.now_master)
-        sharing = bool(self.plan.zone) or any(one.update_clients for one in self.openwire)
+        sharing = bool(self.plan.zone) or any(one.openwire.update_clients for one in self.dialects)
         clients = made.neighbourhood.clients
         self.turn.run(partial(clients.activate, sharing=sharing, stomp=" ".join(self.places.stomp())))
         self._maintenance = loop.call_later(COMPACT_LOOK, self._maintain)
@@ -235,21 +239,49 @@ class Node:
             from entrepot.io.contacts import Contacts  # noqa: PLC0415 - see `entrepot.artemis`
 
             self._contacts = Contacts(
-                self.turn, made.clusters, made.plan.clusters, made.ports.entropy, self.links.carry
+                self.turn,
+                made.clusters,
+                made.plan.clusters,
+                (made.ports.entropy, made.broker.ids.node.uuid_text),
+                self.links.carry,
+                made.routers,
             )
         try:
             await self.links.start()
             if self._contacts is not None:
-                await self._contacts.start()
+                await self._contacts.start(made.draining)
             await self._appear(loop)
         except BaseException:
             await self.stop()
             raise
+        self._watch_files()
+
+    def _watch_files(self) -> None:
+        """Read the configuration again when it was changed, if it wants that."""
+        origin, config = self.options.origin, self.options.config
+        if origin is None or config is None or config.family is not Dialect.ARTEMIS:
+            return  # nothing of Classic's files is read again
+        from entrepot.io.reloading import Reloader  # noqa: PLC0415 - a broker without a file needs none
+
+        self._reloader = Reloader(origin, config.refresh_ms / 1000, self._follow)
+        self._reloader.start()
+
+    async def _follow(self, config: BrokerConfig) -> list[str]:
+        """Let hold what can change while the broker runs; return what cannot. Raises EntrepotError."""
+        made = self.made
+        had = made.plan.config or BrokerConfig()
+        for entry in config.core_bridges:
+            verify_bridge(entry)
+        restart = [change.what for change in changes(had, config) if not change.live]
+        made.follow(config, self.turn.run)
+        if self.links is not None:
+            await self.links.follow(had.core_bridges, config.core_bridges)
+        return restart
 
     async def _appear(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the door for this process, and announce to others where this broker is. Raises OperatorError."""
         listening = Listening("openwire://127.0.0.1:0", no_option, SPOKEN)
-        indoors = self._listener(listening, StompOptions(), OpenWireOptions(), CoreOptions())
+        indoors = self._listener(listening, Dialects())
         self.listeners.append(indoors)
         self._door = Door(self.options.name, loop, indoors.adopt)
         self._door.open()
@@ -300,6 +332,8 @@ class Node:
         """Wait for the lease, and learn of its loss from now on."""
         shared = self.options.shared
         if self.standby is None and shared is not None and self.options.data is not None:
+            from entrepot.io.standby import Standby  # noqa: PLC0415 - pairs only, as CLOCK below
+
             standby = Standby(self.options.data, self.options.name, shared)
             await standby.win()
             self.standby = standby
@@ -345,7 +379,11 @@ class Node:
                 await self._close(why)
             elif effect is Effect.CLOSE_STORE:
                 self._close_store()
+                if self._hosting is not None:
+                    await self._hosting.finish()
             elif effect is Effect.ABANDON_STORE:
+                if self._hosting is not None:
+                    self._hosting.stop()
                 self._close_store()
                 self.standby.forfeit(why)
             elif effect is Effect.RELEASE:
@@ -380,10 +418,17 @@ class Node:
         options = JournalOptions() if self.options.journal is None else self.options.journal
         options.created = SystemClock().wall()
         options.epoch = epoch
-        journal = JournalCore(port, options)
+        files: JournalPort = port
+        if standby is not None and standby.copy is not None:
+            from entrepot.io.replicating import mirrored  # noqa: PLC0415 - few brokers need it
+
+            files, self._hosting = mirrored(port, standby)
+        journal = JournalCore(files, options)
         if self.options.config is not None:
             set_limits(self.options.config.usage, journal.space.limits, port.capacity())
         if standby is not None:
+            from entrepot.io.leases import CLOCK  # noqa: PLC0415
+
             journal.fence = LeaseFence(standby.tenure, partial(clock_gettime_ns, CLOCK))
         return journal
 
@@ -410,7 +455,15 @@ class Node:
             )
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
         directory = "" if self.options.data is None else str(self.options.data)
-        made.equip(OpenConnections(self.listeners, lambda: self.links, trace), self.places.by_protocol, directory)
+        config = self.options.config
+        names = {} if config is None else {one.uri: one.name for one in config.connectors}
+        parts = Components(
+            self.listeners, names, lambda: self.links, lambda: self.plan.config, lambda: made.routers,
+            lambda: self._reloader, directory,
+        )  # fmt: skip
+        census = OpenConnections(self.listeners, lambda: self.links, trace, parts)
+        census.disk, census.standby = self._disk, self.standby
+        made.equip(census, self.places.by_protocol, directory)
         self._made = made
         self._turn = turn
         assert broker.access.logins is not None
@@ -421,24 +474,35 @@ class Node:
         made.found(turn.run)
         turn.catch_up()
 
-    def _listener(
-        self, listening: Listening, stomp: StompOptions, openwire: OpenWireOptions, core: CoreOptions
-    ) -> Listener:
+    def _listener(self, listening: Listening, dialects: Dialects) -> Listener:
         made = self.made
         if listening.protocol == CORE:
             made.load_artemis()  # now, and not when the first client comes
+        if listening.protocol == AMQP:
+            made.load_amqp()
 
         def greet(shell: Shell, peer: str) -> Session:
-            return made.greet_openwire(shell, openwire, peer)
+            return made.greet_openwire(shell, dialects.openwire, peer)
 
         def greet_stomp(shell: Shell, peer: str) -> Session:
-            return made.greet_stomp(shell, stomp, peer)
+            return made.greet_stomp(shell, dialects.stomp, peer)
 
         def greet_core(shell: Shell, peer: str) -> Session:
-            return made.greet_core(shell, core, peer)
+            return made.greet_core(shell, dialects.core, peer)
 
-        web = WebGreeter(self.turn, greet, frame_max=openwire.wire.max_frame_size)
+        def greet_mqtt(shell: Shell, peer: str) -> Session:
+            return made.greet_mqtt(shell, dialects.mqtt, peer)
+
+        def greet_amqp(shell: Shell, peer: str) -> Session:
+            return made.greet_amqp(shell, dialects.amqp, peer)
+
+        web = WebGreeter(self.turn, greet, frame_max=dialects.openwire.wire.max_frame_size)
         greeters: dict[str, Greeter] = {OPENWIRE: greet, STOMP: greet_stomp, HTTP: web, CORE: greet_core}
+        greeters[MQTT] = greet_mqtt
+        greeters[AMQP] = greet_amqp
+        spoken = [STOMP, MQTT, AMQP] if listening.protocol == WS else listening.protocols
+        inside: dict[str, Greeter] = {name: greeters[name] for name in (STOMP, MQTT, AMQP) if name in spoken}
+        greeters[WS] = web.socket = SocketGreeter(self.turn, made.broker.memory, inside)
         listener = Listener(listening, self.turn, greeters)
         web.carry = partial(listener.carry, greet)
         return listener
@@ -446,12 +510,16 @@ class Node:
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
             self._maintenance.cancel()
+        if self._reloader is not None:
+            self._reloader.stop()
         if self._door is not None:
             self._door.close()
         for announcer in self._announcers:
             await announcer.stop()
         for listener in self.listeners:
             listener.close()
+        if self._contacts is not None:
+            await self._contacts.scale_down(why, self.listeners)
         if self._turn is not None:
             self._turn.run(self.made.take_leave)
         if self.links is not None:  # before clients are (classic.md 1.3): what they have on its way is still answered
@@ -513,13 +581,6 @@ class Node:
             full = self.broker.journal.space.limits.full
             told = f"{full}: producers wait or are refused" if full else "messages may be stored again"
             log.warning("%s: %s", self.options.name, told)
-
-
-def _read_option(stomp: StompOptions, openwire: OpenWireOptions, core: CoreOptions, written: str, text: str) -> bool:
-    """Ask each language about an option of a listener; some, like maxFrameSize, several have."""
-    known = read_openwire_option(openwire, written, text)
-    known = read_core_option(core, written, text) or known
-    return read_option(stomp, written, text) or known
 
 
 def plan_of(options: NodeOptions) -> Plan:

@@ -163,6 +163,15 @@ def own(home: Path) -> ours.Entrepot:
     return ours.like_artemis(home, theirs(home / "artemis"))
 
 
+MADE_OF: Final = (CORE, SETTINGS, ADDRESSES, PREFIXES, artemis.CONFIGURATION, artemis.ARTIFACTS)
+"""What a real broker is here, for recordings."""
+
+
+def spread(features: list[str], ways: int = 4) -> list[list[str]]:
+    """Return ``features`` dealt to as many programs, each with a broker of its own: they wait most of the time."""
+    return [dealt for at in range(ways) if (dealt := features[at::ways])]
+
+
 class Program:
     """The programs for one version of the client; `run` returns what one printed. Raises maven.Unavailable."""
 
@@ -173,6 +182,7 @@ class Program:
         sources = {each.name: each.read_text() for each in (*names, *others)}
         if client.jakarta:
             sources = {name: text.replace("javax.jms", "jakarta.jms") for name, text in sources.items()}
+        self.made_of = (client, sources)
         self.path = f"{compiled(sources, f'{jars}/*')}:{jars}/*"
 
     def command(self, name: str, *arguments: str) -> list[str]:

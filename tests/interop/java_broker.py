@@ -50,6 +50,13 @@ class JavaBroker:
             self.process.wait()
             self.process = None
 
+    def stop(self, patience_s: float = 60.0) -> None:
+        """Stop in order: SIGTERM."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(patience_s)
+            self.process = None
+
     def _answers(self) -> bool:
         """Say whether it takes connections; a port that the kernel joined to itself does not count."""
         try:

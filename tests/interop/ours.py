@@ -123,6 +123,25 @@ def like_artemis(home: Path, artemis: Artemis) -> Entrepot:
     return made
 
 
+def member(kind: str, home: Path, name: str, port: int, core: str, settings: str = "") -> Artemis | Entrepot:
+    """Return a node of a cluster at ``port``, an Artemis or ours with its file; ``core`` says the connectors of all."""
+    broker = Artemis(home, name=name, core=core, settings=settings)
+    file = home / "broker.xml"
+    text = file.read_text()
+    doubled = f'<connectors><connector name="self">tcp://{HOST}:{broker.port}</connector></connectors>'
+    file.write_text(text.replace(doubled, "").replace(f":{broker.port}", f":{port}"))
+    broker.port = port
+    if kind == "artemis":
+        return broker
+    ours = home / "ours"
+    ours.mkdir()
+    made = like_artemis(ours, broker)
+    copied = ours / "broker.xml"
+    copied.write_text(copied.read_text().replace(f":{made.port}?", f":{port}?"))
+    made.port = port
+    return made
+
+
 def configured(home: Path, *, name: str = "test", plugins: str) -> Entrepot:
     """Return a broker that runs the file that `classic.Classic` makes for the same plugins."""
     made = Entrepot(home, name=name)

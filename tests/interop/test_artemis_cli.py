@@ -1,7 +1,7 @@
 """The ``artemis`` command line from a Maven repository, unmodified, at Artemis and here: what it prints, compared.
 
 Its messages go over CORE, and so do its questions: everything about queues, addresses and nodes is management by
-messages (``activemq.management``).
+messages (``activemq.management``). What it prints at a real Artemis is recorded (`recorded.py`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import artemis
 import core_clients
 import maven
 import ours
 import pytest
+import recorded
 
 VERSION: Final = "2.42.0"
 PATIENCE_S: Final = 60
@@ -108,7 +109,7 @@ class Cli:
             stdin=subprocess.DEVNULL, env={**os.environ, "HOME": str(self._home)},
         )  # fmt: skip
         lines = [VARIES.sub("N", line) for line in (done.stdout + done.stderr).splitlines()]
-        return "\n".join([*(line for line in lines if not NOT_COMPARED.match(line)), f"status {done.returncode}"])
+        return "\n".join([*(line for line in lines if not NOT_COMPARED.match(line)), f"status {done.returncode}\n"])
 
     def _where(self, words: tuple[str, ...]) -> list[str]:
         if words == ("transfer",):
@@ -125,30 +126,45 @@ def _seen(broker: artemis.Artemis | ours.Entrepot) -> dict[str, str]:
         broker.kill()
 
 
+class Printed(NamedTuple):
+    """What it printed, by command; ``ours`` is None while this build has no CORE."""
+
+    artemis: dict[str, str]
+    ours: dict[str, str] | None
+    recorded: dict[str, str] | None
+    """What it printed at Artemis when that was recorded; None when that is not current."""
+
+
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, str] | None]:
-    """What it printed at Artemis and here, by command; None while this build has no CORE."""
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     home = tmp_path_factory.mktemp("cli")
+    recording = recorded.Recording("artemis-cli", core_clients.MADE_OF, VERSION, COMMANDS, NOT_COMPARED, VARIES)
     with ThreadPoolExecutor() as pool:
-        theirs = pool.submit(_seen, core_clients.theirs(home / "artemis"))
+        theirs = pool.submit(recording.shown, lambda: _seen(core_clients.theirs(home / "artemis")))
         own = pool.submit(_seen, core_clients.own(home / "ours")) if core_clients.speaks_core() else None
-        return theirs.result(), own.result() if own else None
+        return Printed(theirs.result(), own.result() if own else None, recording.held())
 
 
 FAILS: Final = ("check missing queue",)  # the others that it cannot do it says, and ends with 0
 
 
-def test_the_command_line_works_at_artemis(printed: tuple[dict[str, str], dict[str, str] | None]) -> None:
-    wrong = {name: text for name, text in printed[0].items() if text.endswith("status 0") == (name in FAILS)}
+def test_the_command_line_works_at_artemis(printed: Printed) -> None:
+    wrong = {name: text for name, text in printed.artemis.items() if text.endswith("status 0\n") == (name in FAILS)}
     assert not wrong
+    if printed.recorded is not None:
+        assert [_lines(name, text) for name, text in printed.artemis.items()] == [
+            _lines(name, text) for name, text in printed.recorded.items()
+        ], "it prints something else than when it was recorded"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_it_prints_the_same_here(name: str, printed: tuple[dict[str, str], dict[str, str] | None]) -> None:
-    theirs, own = printed
-    if own is None:
+def test_it_prints_the_same_here(name: str, printed: Printed) -> None:
+    if printed.ours is None:
         pytest.skip("this build of entrepot has no CORE server")
-    expected, found = theirs[name].splitlines(), own[name].splitlines()
-    if name == "queue stat":  # in the order of a hash table, which varies
-        expected, found = sorted(expected), sorted(found)
+    expected, found = _lines(name, printed.artemis[name]), _lines(name, printed.ours[name])
     assert expected == found, "\n".join(difflib.unified_diff(expected, found, "Artemis", "entrepot"))
+
+
+def _lines(name: str, text: str) -> list[str]:
+    """Return what was printed; that of ``queue stat`` is in the order of a hash table, which varies."""
+    return sorted(text.splitlines()) if name == "queue stat" else text.splitlines()

@@ -10,6 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import classic
@@ -35,17 +36,6 @@ pytestmark = pytest.mark.skipif(bool(java_clients.unavailable()), reason=java_cl
 @pytest.fixture(scope="module")
 def program() -> java_clients.Program:
     return java_clients.Program()
-
-
-@pytest.fixture(scope="module", params=["debian", java_clients.NEWER])
-def any_program(request: pytest.FixtureRequest) -> java_clients.Program:
-    """The program with the client of Debian, and with a newer one."""
-    if request.param == "debian":
-        return java_clients.Program()
-    try:
-        return java_clients.Program(maven.jars(f"org.apache.activemq:activemq-client:{request.param}"))
-    except maven.Unavailable as reason:
-        pytest.skip(str(reason))
 
 
 def make(kind: str, home: Path, name: str, to: list[Broker], *arguments: str) -> Broker:
@@ -176,14 +166,29 @@ def mesh(home: Path) -> list[ours.Entrepot]:
 
 
 def test_clients_of_a_broker_that_stops_are_with_the_others_and_spread_again(
-    any_program: java_clients.Program, started: list[Broker | Spread], tmp_path: Path
+    program: java_clients.Program, started: list[Broker | Spread], tmp_path: Path
 ) -> None:
-    """Each client knows one broker by its URL, the one that stops first."""
-    brokers = mesh(tmp_path)
+    """With the client of Debian, and with a newer one, each at brokers of its own, both at once: most of it is waiting.
+
+    Each client knows one broker by its URL, the one that stops first.
+    """
+    programs = [program]
+    try:
+        programs.append(java_clients.Program(maven.jars(f"org.apache.activemq:activemq-client:{java_clients.NEWER}")))
+    except maven.Unavailable as reason:
+        print(f"with one client alone: {reason}")
+    with ThreadPoolExecutor(len(programs)) as pool:
+        runs = [pool.submit(_stop_in_turn, each, started, tmp_path / str(at)) for at, each in enumerate(programs)]
+        for run in runs:
+            run.result()
+
+
+def _stop_in_turn(program: java_clients.Program, started: list[Broker | Spread], home: Path) -> None:
+    brokers = mesh(home)
     for broker in brokers:
         started.append(broker)
         broker.start().await_ready()
-    spread = Spread(any_program, list(brokers), f"failover:({brokers[0].url})")
+    spread = Spread(program, list(brokers), f"failover:({brokers[0].url})")
     started.append(spread)
     spread.await_spread(even("b1 b2 b3", CLIENTS))
     total = 0

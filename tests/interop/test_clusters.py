@@ -14,7 +14,7 @@ import pytest
 from artemis import Artemis
 from classic import free_port
 from java_clients import compiled, run
-from ours import Entrepot, like_artemis
+from ours import Entrepot, member
 
 pytestmark = pytest.mark.skipif(bool(artemis.unavailable()), reason=f"Artemis: {artemis.unavailable()}")
 
@@ -31,6 +31,9 @@ CLUSTER: Final = """
   <static-connectors><connector-ref>other</connector-ref></static-connectors>
 </cluster-connection></cluster-connections>
 """
+MOVING: Final = """
+<address-setting match="moved.#"><redistribution-delay>400</redistribution-delay></address-setting>
+"""
 EXPECTED: Final = """\
 members 2
 both 10 10
@@ -44,27 +47,32 @@ end
 
 def node(kind: str, home: Path, name: str, own: int, other: int) -> Artemis | Entrepot:
     """Return a broker of that kind; both run the same file."""
-    broker = Artemis(home, name=name, core=CLUSTER.format(own=own, other=other))
-    file = home / "broker.xml"
-    text = file.read_text()
-    doubled = f'<connectors><connector name="self">tcp://127.0.0.1:{broker.port}</connector></connectors>'
-    file.write_text(text.replace(doubled, "").replace(f":{broker.port}", f":{own}"))
-    broker.port = own
-    if kind == "artemis":
-        return broker
-    ours = home / "ours"
-    ours.mkdir()
-    made = like_artemis(ours, broker)
-    copied = ours / "broker.xml"
-    copied.write_text(copied.read_text().replace(f":{made.port}?", f":{own}?"))
-    made.port = own
-    return made
+    return member(kind, home, name, own, CLUSTER.format(own=own, other=other), MOVING)
+
+
+EXPECTED_MOVED: Final = """\
+moved.backlog 30 in order true after the delay true
+moved.large 3 in order true after the delay true
+moved.left 15 in order true from 5
+moved.news 10 in order true
+end
+"""
+
+
+@pytest.mark.parametrize("kinds", [("ours", "ours"), ("ours", "artemis"), ("artemis", "ours")], ids="-".join)
+def test_what_waits_on_one_node_moves_to_where_it_is_read(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    assert played(tmp_path, kinds, "Moved") == EXPECTED_MOVED
 
 
 @pytest.mark.parametrize("kinds", [("ours", "ours"), ("ours", "artemis"), ("artemis", "ours")], ids="-".join)
 def test_what_is_sent_to_one_node_is_read_on_the_other(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    assert played(tmp_path, kinds, "Balanced") == EXPECTED
+
+
+def played(home: Path, kinds: tuple[str, str], program: str) -> str:
+    """Return what the Java ``program`` prints that knows the nodes of a cluster, of these kinds."""
     ports = free_port(), free_port()
-    nodes = [node(kind, tmp_path / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)]
+    nodes = [node(kind, home / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)]
     try:
         for each in nodes:
             each.start()
@@ -72,8 +80,8 @@ def test_what_is_sent_to_one_node_is_read_on_the_other(tmp_path: Path, kinds: tu
             each.await_ready()
         jars = maven.jars(CLIENT)
         classes = compiled({one.name: one.read_text() for one in SOURCES.glob("*.java")}, f"{jars}/*")
-        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}/*", "Balanced"]
-        assert run([*command, *(each.url for each in nodes)]) == EXPECTED
+        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}/*", program]
+        return run([*command, *(each.url for each in nodes)])
     finally:
         for each in nodes:
             each.kill()

@@ -22,6 +22,8 @@ import ours
 import pytest
 from cable import Cable
 
+from promises import never
+
 ROUNDS: Final = int(os.environ.get("ENTREPOT_CORE_ROUNDS", "4"))
 ENDING_PATIENCE_S: Final = 130.0
 OPTIONS: Final = "reconnectAttempts=-1&retryInterval=50&callTimeout=10000&confirmationWindowSize={window}"
@@ -66,6 +68,14 @@ def working(url: str) -> Iterator[Callable[[], str]]:
 WELL: Final = "sent true lost 0 doubled 0 stuck false"
 
 
+def judge(said: str) -> None:
+    """Hold what the program says against what must be. One that is stuck may be late: what it awaits is lost to it."""
+    with never():
+        assert " doubled 0 " in said
+        assert " lost 0 " in said or said.endswith("stuck true")
+    assert said == WELL
+
+
 @pytest.mark.parametrize("window", [1_000_000, 500, -1])
 def test_cut_connections(window: int, broker: ours.Entrepot) -> None:
     """Joined again within the connection's time to live, or made anew where there is no window."""
@@ -77,7 +87,7 @@ def test_cut_connections(window: int, broker: ours.Entrepot) -> None:
             cable.cut()
             time.sleep(luck.uniform(0, 0.2))
             cable.heal()
-        assert end() == WELL
+        judge(end())
     cable.close()
 
 
@@ -89,4 +99,4 @@ def test_killed_brokers(window: int, broker: ours.Entrepot) -> None:
             time.sleep(luck.uniform(0.4, 1.2))
             broker.kill()
             broker.start().await_ready()
-        assert end() == WELL
+        judge(end())

@@ -8,7 +8,8 @@ What STOMP adds is spoken here.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -46,28 +47,37 @@ def by_name(report: str) -> dict[str, str]:
     return {name: " | ".join(" ".join(sorted(part.split())) for part in found.split("|")) for name, found in rows}
 
 
+def of_both(brokers: tuple[Classic, Entrepot], ask: Callable[[Classic | Entrepot], str]) -> list[str]:
+    """Ask both at once: the programs wait most of the time."""
+    with ThreadPoolExecutor(len(brokers)) as pool:
+        return list(pool.map(ask, brokers))
+
+
 def test_every_end_counts_what_classic_counts(program: Program, brokers: tuple[Classic, Entrepot]) -> None:
-    theirs, ours = (by_name(program.run("Ends", each.url, "table")) for each in brokers)
+    theirs, ours = map(by_name, of_both(brokers, lambda each: program.run("Ends", each.url, "table")))
     assert len(theirs) > 150
     assert not any("Exception" in line for line in theirs.values())
     assert ours == theirs
 
 
-@pytest.mark.parametrize("mode", ["auto", "dups", "client", "transacted"])
-def test_ten_short_lived_connections_harm_no_message(
-    program: Program, brokers: tuple[Classic, Entrepot], mode: str
-) -> None:
-    theirs, ours = (program.run("Ends", each.url, "loop", mode) for each in brokers)
+MODES: Final = ("auto", "dups", "client", "transacted")
+
+
+def counted_up(modes: tuple[str, ...]) -> str:
+    """Return what ten connections in turn report where none harms a message."""
     left = " ".join(f"m{at}/1" for at in range(11, 21))
-    assert ours == theirs == f"{mode}:{' 1' * 10} left {left} dead nothing\n"
+    return "".join(f"{mode}:{' 1' * 10} left {left} dead nothing\n" for mode in modes)
 
 
-@pytest.mark.parametrize("mode", ["auto", "transacted"])
-def test_nor_with_the_defaults_of_this_broker(program: Program, tmp_path: Path, mode: str) -> None:
+def test_ten_short_lived_connections_harm_no_message(program: Program, brokers: tuple[Classic, Entrepot]) -> None:
+    theirs, ours = of_both(brokers, lambda each: program.run("Ends", each.url, "loop", *MODES))
+    assert ours == theirs == counted_up(MODES)
+
+
+def test_nor_with_the_defaults_of_this_broker(program: Program, tmp_path: Path) -> None:
     broker = Entrepot(tmp_path).start().await_ready()
     try:
-        left = " ".join(f"m{at}/1" for at in range(11, 21))
-        assert program.run("Ends", broker.url, "loop", mode) == f"{mode}:{' 1' * 10} left {left} dead nothing\n"
+        assert program.run("Ends", broker.url, "loop", "auto", "transacted") == counted_up(("auto", "transacted"))
     finally:
         broker.kill()
 
@@ -134,13 +144,14 @@ def test_every_end_over_stomp_counts_what_classic_counts(program: Program, broke
         if ack != "auto" or settled == "none"
     ]
     names = [name for name, *_ in every]
-    found = []
-    for broker in brokers:
+
+    def ended(broker: Classic | Entrepot) -> str:
         program.run("Ends", broker.url, "send", *names)
         for name, ack, settled, way in every:
             take_and_end(broker.stomp_port, name, ack, settled, way)
-        found.append(by_name(program.run("Ends", broker.url, "read", *names)))
-    theirs, ours = found
+        return program.run("Ends", broker.url, "read", *names)
+
+    theirs, ours = map(by_name, of_both(brokers, ended))
     assert len(theirs) == len(every)
     assert ours == theirs
 

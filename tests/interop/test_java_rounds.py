@@ -24,6 +24,8 @@ import pytest
 from java_clients import NEWER, Program, unavailable
 from ours import Entrepot
 
+from promises import never
+
 ROUNDS: Final = int(os.environ.get("JAVA_ROUNDS", "2"))
 SEED: Final = int(os.environ.get("JAVA_SEED", "1"))
 BATCH: Final = 5
@@ -91,9 +93,10 @@ def verdict(report: list[tuple[str, ...]]) -> str:
         if counts not in allowed:
             wrong.append(f"batch {batch} was reported as {what}, and its messages are there {counts} times")
             wrong += [" ".join(line) for line in moves if any(text.split(":")[0] == str(batch) for text in line[2:])]
-    assert not wrong, "\n".join(wrong[:20])
-    assert not held, f"nobody sent {held}"
-    assert not dead, f"{len(dead)} messages are in the dead letter queue: {dead[:20]}"
+    with never():
+        assert not wrong, "\n".join(wrong[:20])
+        assert not held, f"nobody sent {held}"
+        assert not dead, f"{len(dead)} messages are in the dead letter queue: {dead[:20]}"
     return (
         f"commits: {_counted(outcome.values())}; {stored_in_doubt} of those in doubt were stored; moves: "
         + _counted(line[1] for line in moves)

@@ -21,6 +21,7 @@ from entrepot.ha.options import SharedStoreOptions
 from entrepot.io.leases import me, now
 from entrepot.io.registers import RegisterLock, open_register
 from pairs import BrokerProcess, Connection, Producer, drain, free_port, until
+from promises import never
 
 OPTIONS = LeaseOptions(2 * SECOND)  # a call may take a fifth of it, on a machine that is busy
 POSTGRES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))[-1:]
@@ -251,8 +252,9 @@ listen broker
         until(again.waits, "gamma waits")
         producer.flow(50)
         producer.stop()
-        found = drain(port, "/queue/proxied")
-        assert all(found.get(body) == 1 for body in producer.promised)
+        found = drain(port, "/queue/proxied", awaited=producer.promised)
+        with never():
+            assert all(found.get(body) == 1 for body in producer.promised)
     finally:
         proxy.terminate()
         proxy.wait(10)

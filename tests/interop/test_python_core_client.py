@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -270,3 +273,22 @@ async def _kill_and_again(tmp_path: Path) -> None:
             assert await consumer.receive(0.5) is None
     finally:
         broker.kill()
+
+
+def test_commands_speak_core(artemis: Artemis) -> None:
+    """`entrepot send`, `receive` and `browse` with ``--connect``."""
+
+    def command(*words: str, given: str = "") -> str:
+        line = [sys.executable, "-m", "entrepot", words[0], "--connect", core(artemis), *words[1:]]
+        done = subprocess.run(line, input=given, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    command("send", "/queue/commands", "one", "--header", "colour=red", "--priority", "7")
+    command("send", "/queue/commands", given="two\nthree\n")
+    seen = [json.loads(line) for line in command("browse", "/queue/commands", "--output", "json").splitlines()]
+    assert [row["body"] for row in seen] == ["one", "two", "three"]
+    assert (seen[0]["headers"]["priority"], seen[0]["properties"]["colour"]) == ("7", "red")
+    assert command("receive", "/queue/commands", "--selector", "colour = 'red'", "--count", "1") == "one\n"
+    assert command("receive", "/queue/commands", "--count", "2") == "two\nthree\n"
+    assert command("browse", "/queue/commands") == "", "none is left"

@@ -16,6 +16,7 @@ from entrepot.base.errors import StorageFull, StoreLocked, StoreUnusable
 from entrepot.io.disk import Disk
 from entrepot.journal.log import JournalCore, JournalOptions
 from journals import Confirmed, Told, message, octets_of
+from promises import never
 
 KIB = 1024
 
@@ -174,7 +175,8 @@ def test_kill_9_loses_nothing_that_was_confirmed(tmp_path: Path) -> None:
         )
         assert process.stdout is not None
         found = int(process.stdout.readline().split()[1])
-        assert found >= confirmed
+        with never():
+            assert found >= confirmed
         lines = [int(process.stdout.readline()) for _ in range(200)]
         process.kill()
         lines += [int(line) for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
@@ -182,8 +184,9 @@ def test_kill_9_loses_nothing_that_was_confirmed(tmp_path: Path) -> None:
         confirmed = lines[-1]
     opened = Opened(tmp_path)
     numbers = [number for _, number, _ in opened.told.messages]
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert len(numbers) >= confirmed
+    with never():
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) >= confirmed
     opened.journal.close()
 
 

@@ -84,16 +84,21 @@ def test_an_error_of_types_in_a_compiled_module_is_the_reason(tmp_path: Path) ->
         build(tree, ENTREPOT_REQUIRE_COMPILED="1")
 
 
+WHOLE = os.environ.get("ENTREPOT_WHOLE_INSTALL", "")  # `make install-whole`
+
+
 @compiles
 @pytest.mark.timeout(900)
-@pytest.mark.skipif(not is_compiled(), reason="takes minutes: once, with the compiled build")
+@pytest.mark.skipif(not is_compiled(), reason="takes the modules of the compiled build")
 def test_pip_gives_the_compiled_build_in_an_environment_of_its_own(tmp_path: Path) -> None:
-    """All is as a user has it, but the C compiler does not optimise: that is most of the time, and finds nothing."""
-    compiler = tmp_path / "cc"
-    compiler.write_text(f'#!/bin/sh\nexec {shutil.which("cc")} "$@" -O0\n')
-    compiler.chmod(0o755)
-    tree, home = sources(tmp_path / "tree"), tmp_path / "venv"
-    environment = {**ENVIRONMENT, "CC": str(compiler), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    """All is as a user has it, and pip gets the compiler's packages by itself; but it compiles one module.
+
+    Then the whole of it is installed with the modules that the compiled build has already, from the same sources.
+    `make install-whole` has pip compile all of them: that takes minutes.
+    """
+    home = tmp_path / "venv"
+    environment = {**ENVIRONMENT, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    kept = {} if WHOLE else {"ENTREPOT_EXTENSIONS": str(compiled_before())}
 
     def do(*command: str, **more: str) -> str:
         done = subprocess.run(
@@ -110,14 +115,30 @@ def test_pip_gives_the_compiled_build_in_an_environment_of_its_own(tmp_path: Pat
         return done.stdout
 
     subprocess.run([sys.executable, "-m", "venv", home], check=True, timeout=60)
-    do("pip", "install", str(tree), ENTREPOT_PURE="1")
+    one, tree = sources(tmp_path / "one", *OF_ONE_MODULE), sources(tmp_path / "tree")
+    do("pip", "install", "--no-deps", str(one), ENTREPOT_REQUIRE_COMPILED="1")
+    assert do("python", "-c", SAY) == "compiled (mypyc)\n"
+    do("pip", "install", "--upgrade", str(tree), ENTREPOT_PURE="1")
     assert "plain Python (ENTREPOT_PURE asked for it)" in do("entrepot", "--version")
-    do("pip", "install", "--upgrade", str(tree), ENTREPOT_REQUIRE_COMPILED="1")
+    do("pip", "install", "--upgrade", "--no-deps", str(tree), ENTREPOT_REQUIRE_COMPILED="1", **kept)
     assert do("entrepot", "--version").endswith("compiled (mypyc)\n")
     program = "import asyncio, entrepot\nasync def main():\n    async with entrepot.Broker() as b: print(b.uris)\n"
     assert "auto://127.0.0.1:" in do("python", "-c", program + "asyncio.run(main())")
     do("pip", "uninstall", "--yes", "entrepot")
     assert not list(home.rglob("entrepot*")), "pip left something behind"
+
+
+def compiled_before() -> Path:
+    """Return where the compiled build that runs here keeps its modules."""
+    made = subprocess.run(
+        [sys.executable, "-c", "from compiled_build import *; print(EXTENSIONS / bring_up_to_date()['key'])"],
+        cwd=ROOT / "tools",
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Path(made.stdout.splitlines()[-1])
 
 
 @compiles

@@ -113,7 +113,7 @@ def test_queues_are_deleted_with_care(broker: Running) -> None:
     fill(broker, "a", 2)
     refused = broker.do("queue", "delete", "a", "--if-empty")
     assert refused.returncode == 2
-    assert "holds 2 messages" in refused.stderr
+    assert "it has 2 messages" in refused.stderr
     reader = start("receive", "/queue/b", "--follow", env=broker.environment)
     try:
         while "b" not in [row["queue"] for row in done(broker, "queue", "consumers")]:

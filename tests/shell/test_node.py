@@ -240,7 +240,7 @@ def test_wrong_options_are_refused_before_anything_happens(options: dict[str, ob
 
 def test_options_of_the_uri_reach_stomp() -> None:
     node = Node(NodeOptions(listen=["stomp://127.0.0.1:0?wireFormat.maxFrameSize=104857600&maximumConnections=1000"]))
-    assert node.stomp[0].frame_octets_max == 104_857_600
+    assert node.dialects[0].stomp.frame_octets_max == 104_857_600
     assert node.listening[0].options.connections_max == 1000
 
 

@@ -15,7 +15,20 @@ from pathlib import Path
 import pytest
 
 from entrepot.io.ledger import Ledger
-from pairs import PATIENCE, ROUNDS, ROUNDS_SLOW, BrokerProcess, Connection, Producer, Start, kept, pair, settled, until
+from pairs import (
+    PATIENCE,
+    ROUNDS,
+    ROUNDS_SLOW,
+    BrokerProcess,
+    Connection,
+    Producer,
+    Start,
+    kept,
+    pair,
+    settled,
+    stand_still,
+    until,
+)
 
 QUEUE = "/queue/pair"
 
@@ -24,6 +37,7 @@ def test_the_backup_opens_no_port_and_says_who_is_master(start: Start) -> None:
     master, backup = pair(start)
     with pytest.raises(ConnectionRefusedError):
         Connection(backup.port)
+    until(lambda: "master" in backup.facts(), "it has looked at the lock")  # it is a backup before its first look
     facts = backup.facts()
     assert facts["ready"] is False
     assert facts["master"]["broker"] == "alpha"
@@ -74,14 +88,7 @@ def test_kill_9_under_load_loses_nothing(start: Start, tmp_path: Path) -> None:
 def test_a_master_that_was_paused_finds_out_and_becomes_the_backup(start: Start) -> None:
     first, second = pair(start, "--lease-duration", "1")
     producer = Producer([first.port, second.port], QUEUE)
-    for _ in range(ROUNDS):
-        producer.flow(200)
-        first.pause()
-        until(second.serves, "the backup takes over")
-        producer.flow(200)
-        first.resume()
-        until(first.waits, "the old master is a backup")
-        first, second = second, first
+    first, second = stand_still(producer, first, second, ROUNDS)
     producer.stop()
     assert "is not the master any more" in second.text()
     kept(producer, first.port)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pairs import PATIENCE, ROUNDS_SLOW, BrokerProcess, Producer, Start, drain, kept, pair, until
+from promises import never
 
 QUEUE = "/queue/pair"
 Bind = Callable[[Path, str], Path]
@@ -163,5 +164,6 @@ def test_a_pair_on_a_file_system_that_each_reaches_by_a_way_of_its_own(
         producer.ports = [master.port, backup.port]
         until(backup.waits, "the dead one returns")
     producer.stop()
-    found = drain(master.port, QUEUE)
-    assert all(found.get(body) == 1 for body in producer.promised)
+    found = drain(master.port, QUEUE, awaited=producer.promised)
+    with never():
+        assert all(found.get(body) == 1 for body in producer.promised)

@@ -17,8 +17,10 @@ import pytest
 from daemon import PATIENCE, Daemon, Wire
 
 import guides
+from entrepot.base.scram import DIGESTS
 from entrepot.cli.configuration import load
 from entrepot.core.security.logins import GUESSES_A_SECOND
+from entrepot.core.security.passwords import Kept
 
 RIGHTS = """\
 allow ops   all      >
@@ -85,6 +87,12 @@ def test_users_are_kept_in_a_file(users: Path, tmp_path: Path) -> None:
     assert "there is no user 'app'" in failed(entrepot("user", "remove", "app", "--users", str(copy)), 2)
     assert "cannot be the name" in failed(entrepot("user", "add", "a,b", "--users", str(copy), given="x\n"), 2)
     assert "empty password" in failed(entrepot("user", "add", "b", "--users", str(copy), given="\n"), 2)
+    did(entrepot("user", "add", "prover", "--scram", "--users", str(copy), given="secret\n"))
+    (line,) = [line for line in copy.read_text().splitlines() if "user prover" in line]
+    kept = Kept(line.split()[-1])
+    assert kept.matches("secret")
+    assert not kept.matches("secrets")
+    assert all(kept.keys(digest, b"") is not None for digest in DIGESTS)
     assert list(tmp_path.iterdir()) == [copy]
 
 

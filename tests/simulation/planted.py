@@ -28,11 +28,12 @@ from entrepot.core.queue.values import LastValues
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
 from entrepot.core.scheduling.timed import Dates
 from entrepot.core.sending.duplicates import Duplicates
-from entrepot.core.sending.handing import Owing
+from entrepot.core.sending.handing import Owing, Postponement, enter
 from entrepot.core.stages.counting import Author, Counts
 from entrepot.core.stages.stage import Stages
 from entrepot.core.stages.staged import Publication, Stage
-from entrepot.core.transactions.carrying import Work
+from entrepot.core.transactions.branches import Branches
+from entrepot.core.transactions.carrying import PRIVATE, Work
 from entrepot.driver.commit import Commit
 from entrepot.driver.effects import Answer, Course, Line
 from entrepot.driver.holding import Holding
@@ -41,9 +42,16 @@ from entrepot.driver.shard import Shard
 from entrepot.journal import window
 from entrepot.journal.log import JournalCore
 from entrepot.journal.overflow import CHECK, STRETCH, Overflow
+from entrepot.journal.parts import Parts as BracketInParts
 from entrepot.journal.record import head_valid
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
+from entrepot.protocols.artemis.delivery import CoreSubscription
+from entrepot.protocols.artemis.large import LargeDelivery
+from entrepot.protocols.artemis.replies import Replies
+from entrepot.protocols.artemis.settling import Settling as CoreSettling
+from entrepot.protocols.large_body import LargeBody
+from entrepot.protocols.stomp.leasing import Leasing
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.settling import Settling
 from entrepot.protocols.stomp.transacting import Transacting
@@ -57,11 +65,41 @@ asked = Commit._ask
 published = Commit._publish
 
 
+replied = Replies.answer
+spent = CoreSubscription.spend
+gave_back = CoreSettling._give_back
+
+
 class Bug(NamedTuple):
     """``parts`` replaces ports; ``patches`` are (owner, name, replacement)."""
 
     parts: Parts = Parts()
     patches: tuple[tuple[Any, str, Any], ...] = ()
+
+
+# -- over CORE ---------------------------------------------------------------------------------------------------------
+
+
+def says_it_at_once(self: Replies, packet: Any, stored: bool) -> None:
+    replied(self, packet, False)
+
+
+def spends_too_much(self: CoreSubscription, octets: int) -> None:
+    spent(self, octets + octets // 4)
+
+
+def counts_no_tries(self: CoreSettling, subscription: Any, settled: Any, seen: bool) -> None:
+    before = dict(settled.consumers)
+    settled.consumers.clear()
+    for consumer, numbers in before.items():
+        for number in numbers if consumer.queue is not None else ():
+            consumer.queue.give_back(consumer, number, False)
+    gave_back(self, subscription, settled, False)
+
+
+def nothing_more(self: LargeBody) -> bytes:
+    self.done = True
+    return b""
 
 
 # -- through ports -----------------------------------------------------------------------------------------------------
@@ -158,6 +196,14 @@ def never_seen(self: Duplicates, address: str, identity: bytes) -> bool:
 
 def always_open(self: Window) -> bool:
     return self.pauses == 0
+
+
+LEASING_ENDS = Leasing.detach
+
+
+def still_wants(self: Leasing) -> None:
+    self.demands.clear()
+    LEASING_ENDS(self)
 
 
 RECOVERED = Lease.recovered
@@ -267,14 +313,18 @@ PORTION = Work.portion
 
 
 def in_halves(self: Work, most: int) -> bool:
-    """Closes the bracket of the journal at the end of each turn."""
-    journal = self.host.journal
-    if self.begun and journal.tail.depth == 0:
-        journal.begin()
+    """Says with each part of the bracket that this was all."""
     complete = PORTION(self, most)
-    if self.begun and not complete and self.host.effort.is_over():
-        journal.end()
+    parts = self.host.journal.parts
+    if parts.open and not parts.inside:
+        parts.end()
+        parts.begin(PRIVATE)
     return complete
+
+
+def enters_at_once(self: Postponement, message: Message, queue: Queue) -> None:
+    """Lets others see what a commit has stored, and does not mind that they rely on it."""
+    enter(self.host, queue, message)
 
 
 class Nobody(Rest):
@@ -396,6 +446,7 @@ BUGS = {
     "settlements are not journaled": Bug(Parts(journal=Unsettled)),
     "claims are not journaled": Bug(Parts(journal=Unclaimed)),
     "a ledger slips at a restart": Bug(patches=((Lease, "recovered", recovered_a_place_too_far),)),
+    "a demand outlives its connection": Bug(patches=((Leasing, "detach", still_wants),)),
     "decisions are not journaled": Bug(Parts(journal=Undecided)),
     "publications are not journaled": Bug(Parts(journal=Unpublished)),
     "what was sent on stays staged": Bug(Parts(journal=Overstaged)),
@@ -406,6 +457,9 @@ BUGS = {
     "losers are published too": Bug(patches=((Stages, "publish", publish_all),)),
     "a transaction is written in pieces": Bug(Parts(journal=Unbracketed)),
     "half of a large commit is on disk": Bug(patches=((Work, "portion", in_halves),)),
+    "a large commit is seen before all of it is stored": Bug(
+        patches=((Postponement, "put", enters_at_once), (BracketInParts, "touch", lambda *_: None))
+    ),
     "a large commit is answered before it is done": Bug(patches=((Transacting, "commit", answered_at_once),)),
     "not every message is stored": Bug(Parts(journal=Forgetful)),
     "requeue at the tail": Bug(patches=((Backlog, "restore", restore_at_the_tail),)),
@@ -426,10 +480,16 @@ BUGS = {
     "an awaited acknowledgement is answered before it is on disk": Bug(
         patches=((Settling, "settle", answered_before_the_disk),)
     ),
+    "a branch that was promised is forgotten by a crash": Bug(patches=((Branches, "recovered", lambda *_: None),)),
+    "a branch that is rolled back counts no tries": Bug(patches=((CoreSettling, "_give_back", counts_no_tries),)),
+    "a confirmation over CORE does not wait for the disk": Bug(patches=((Replies, "answer", says_it_at_once),)),
+    "a consumer of CORE loses credit": Bug(patches=((CoreSubscription, "spend", spends_too_much),)),
+    "the file of a large message of CORE is left behind": Bug(patches=((LargeDelivery, "finish", lambda _: None),)),
+    "a large message of CORE has no body in STOMP": Bug(patches=((LargeBody, "piece", nothing_more),)),
     "a message overtakes what a queue is owed": Bug(patches=((Queue, "accept", before_what_it_is_owed),)),
     "the rest of a chunk is forgotten": Bug(patches=((StompSession, "resume", without_the_rest),)),
     "a later chunk overtakes the rest of an earlier one": Bug(
-        patches=((StompSession, "receive", the_newest_first), (Link, "_server_reads", as_if_finished))
+        patches=((StompSession, "receive", the_newest_first), (Link, "server_reads", as_if_finished))
     ),
 }
 

@@ -15,7 +15,8 @@ FOUND = {  # the first seed that finds it
     "a reattachment is taken for an answer": 2,
     "credits are lost": 1,
     "the ids of bridges are not remembered": 1,
-    "the answer does not wait for the disk": 18,
+    "the answer does not wait for the disk": 147,
+    "what leaves does not wait for our own disk": 582,
 }
 
 
@@ -23,6 +24,11 @@ FOUND = {  # the first seed that finds it
 def test_seeds_keep_every_promise(first: int) -> None:
     for seed in range(first, first + 4):
         assert not run_carried(seed).violations
+
+
+def test_a_chain_whose_middle_loses_power_doubles_nothing() -> None:
+    """Seed 5031: the broker in the middle passed on what its disk did not have, and got it again under a new number."""
+    assert not run_carried(5031).violations
 
 
 def test_a_seed_is_one_world() -> None:

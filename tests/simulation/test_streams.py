@@ -126,8 +126,9 @@ def wrong_in(seed: int) -> list[str]:
 
 def skips_a_stretch(genuine: Callable[[StreamedBody], bytes]) -> Any:
     def piece(self: StreamedBody) -> bytes:
-        if self.at > 0:  # the chain is resumed
-            self.at += STRETCH
+        if not self.ahead:  # the chain is resumed
+            self.body.at += STRETCH
+            self.body.left -= STRETCH
         return genuine(self)
 
     return piece
@@ -135,7 +136,7 @@ def skips_a_stretch(genuine: Callable[[StreamedBody], bytes]) -> Any:
 
 def says_a_stretch_twice(genuine: Callable[[StreamedBody], bytes]) -> Any:
     def piece(self: StreamedBody) -> bytes:
-        first = self.at == 0
+        first = bool(self.ahead)
         octets = genuine(self)
         if first:
             self.ahead = octets

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install entrepot[spark]")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install entrepot[spark]")
 
+sys.path.append(str(Path(__file__).parents[1] / "interop"))  # real brokers of others
+
 from entrepot import pipeline
 from shell.daemon import Daemon
 from spark.stand import QUICK, Stand

@@ -145,7 +145,7 @@ def test_the_plan_foretells_what_is_forwarded_without_a_broker(
 ) -> None:
     traces, _ = three
     made = plan(spark, [traces], tmp_path / "out", without="C", clients=GONE)
-    assert made.network.weight_measured
+    assert made.network.order_measured
     assert made.misfit() == []
     (tmp_path / "two").mkdir()
     got = asyncio.run(network(tmp_path / "two", "AB"))
@@ -164,7 +164,7 @@ def test_the_plan_of_a_chain_knows_that_messages_cross_several_bridges(spark: Sp
     asyncio.run(network(tmp_path / "seen", "ABCD", "BCD", CHAINED))
     made = plan(spark, [tmp_path / "seen"], tmp_path / "out", without="D", clients=GONE)
     assert made.network.reach == 3
-    assert made.network.weight_measured  # at B and C, of what came over bridges
+    assert made.network.order_measured  # at B and C, of what came over bridges
     assert made.misfit() == []
     topic = made.network.place("A", "/topic/prices").produced
     measured = {edge: rate / topic for edge, rate in made.network.forwarded.items() if edge[2] == "/topic/prices"}
@@ -174,5 +174,5 @@ def test_the_plan_of_a_chain_knows_that_messages_cross_several_bridges(spark: Sp
     # what it says of the chain without its last broker is what such a chain does
     got = asyncio.run(network(tmp_path / "run", "ABC", "BC", CHAINED))
     produced = made.network.place("A", "orders").produced
-    assert made.after.forwarded["A", "B", "orders"] == pytest.approx(produced)
+    assert made.after.forwarded["A", "B", "orders"] == pytest.approx(produced, rel=0.02)
     assert made.after.forwarded["B", "C", "orders"] / produced == pytest.approx(got["C"] / SENT, abs=TOLERANCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,22 +13,29 @@ import pytest
 import entrepot
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import SECOND
-from entrepot.base.errors import InvalidOption, UserUnknown
+from entrepot.base.errors import AccessDenied, InvalidOption, UserUnknown
+from entrepot.base.settings import Dialect
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.config.model import BrokerConfig
+from entrepot.config.model import BrokerConfig, changes
 from entrepot.config.peering import ClusterEntry, Peering, PlaceEntry, Position
-from entrepot.config.security import Security, UserEntry
+from entrepot.config.security import OPEN, RuleEntry, Security, UserEntry
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.events.facts import Hub
 from entrepot.core.operators.jobs import ADDRESS as JOBS
 from entrepot.core.operators.management import ADDRESS as MANAGEMENT
+from entrepot.core.security.access import CONSUME, EVERYTHING
+from entrepot.core.security.directory import Subject
+from entrepot.core.transactions.carrying import Work
+from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.memory import MemoryJournal
-from entrepot.model.address import ANYCAST
+from entrepot.model.address import ANYCAST, Destination
+from entrepot.model.message import Message
+from entrepot.protocols.amqp.options import AmqpOptions
 from entrepot.protocols.openwire.options import OpenWireOptions
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.options import StompOptions
 from journals import Lots
-from kit import knock
+from kit import Rig, admitted, knock
 
 SOURCES = Path(entrepot.__file__).parent
 
@@ -101,7 +109,8 @@ def test_sessions_of_all_languages_are_numbered_together() -> None:
     made = started(Plan("b", 1 << 20))
     made.greet_stomp(Shell(), StompOptions(), "one")
     made.greet_openwire(Shell(), OpenWireOptions(), "two")
-    assert made.connections == 2
+    made.greet_amqp(Shell(), AmqpOptions(), "three")
+    assert made.connections == 3
 
 
 def test_who_takes_leave_hands_nothing_out_any_more() -> None:
@@ -142,19 +151,144 @@ def test_the_default_password_of_clusters_opens_no_broker_that_asks_who_comes(pa
 
 
 def test_what_few_brokers_need_is_not_loaded_by_all() -> None:
-    """Five megabytes of a broker that rests: CORE, the clusters of Artemis and their bridges."""
+    """Five megabytes of a broker that rests: CORE, the clusters of Artemis and their bridges; what a pair needs."""
     said = "import sys, entrepot.node; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout.split()
     light = {"", ".doorbell", ".options", ".uri"}
-    parts = ("entrepot.artemis", "entrepot.cluster.clusters.connection", "entrepot.cluster.carrying.connector")
+    parts = ["entrepot.artemis", "entrepot.cluster.clusters.connection", "entrepot.cluster.carrying.connector"]
+    parts += ["entrepot.io.standby", "entrepot.io.leases", "entrepot.ha.candidate", "shutil", "tempfile"]
     assert [name for name in parts if name in loaded] == []
+    # What answers an operator comes with a question.
+    operators = {name.removeprefix("entrepot.core.operators.") for name in loaded if ".core.operators." in name}
+    assert operators == {"census", "jobs", "management", "rbac", "said", "service"}
     wire = "entrepot.protocols.artemis"
     assert {name.removeprefix(wire) for name in loaded if name.startswith(wire)} == light
+    wire = "entrepot.protocols.amqp"
+    assert {name.removeprefix(wire) for name in loaded if name.startswith(wire)} == light - {".doorbell"}
 
 
 def test_a_message_of_core_is_read_where_nobody_speaks_it() -> None:
     said = (
-        "import entrepot.node; from entrepot.model.message import language; print(language(3).name, language(99).name)"
+        "import entrepot.node; from entrepot.model.message import language; "
+        "print(language(3).name, language(4).name, language(99).name)"
     )
     read = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True).stdout
-    assert read.strip() == "CORE language 99"
+    assert read.strip() == "CORE AMQP language 99"
+
+
+# -- a configuration that is read again --------------------------------------------------------------------------------
+
+
+def guarded(rights: int, *groups: str, password: str = "plain:p", reloads: bool = True) -> BrokerConfig:
+    rule = RuleEntry("#", (("g", rights),))
+    user = UserEntry("u", password, groups)
+    return BrokerConfig(
+        family=Dialect.ARTEMIS, security=Security(users=(user,), rules=(rule,), narrowest=True, reloads=reloads)
+    )
+
+
+def follow(made: Assembly, config: BrokerConfig) -> None:
+    made.follow(config, lambda action: (action(), None)[1])
+
+
+def sender(made: Assembly) -> tuple[Callable[[], int], Subject]:
+    """Return how somebody who is in goes on to send to a destination that he keeps, and who he is."""
+    broker = made.broker
+    subject = admitted(broker.access, "u", "p")
+    place = [Destination("q", ANYCAST)]
+    broker.access.send(subject, place)
+    target = broker.target(place)
+    broker.access.keep(target, subject, place)
+    return lambda: broker.sending.send(a_message("hello"), target), subject
+
+
+def test_who_loses_a_right_may_not_go_on_and_who_gets_it_back_may() -> None:
+    made = started(Plan("b", 1 << 20, config=guarded(EVERYTHING, "g")))
+    send, _ = sender(made)
+    send()
+    follow(made, guarded(CONSUME, "g"))
+    for _ in range(2):
+        with pytest.raises(AccessDenied):
+            send()
+    follow(made, guarded(EVERYTHING, "g"))
+    send()
+    assert made.broker.table.queues["q"].count == 2
+
+
+def test_who_is_in_has_the_groups_that_the_file_of_users_gives_him_now() -> None:
+    made = started(Plan("b", 1 << 20, config=guarded(EVERYTHING, "g")))
+    send, subject = sender(made)
+    follow(made, guarded(EVERYTHING, "other"))
+    with pytest.raises(AccessDenied):
+        send()
+    follow(made, guarded(EVERYTHING, "g", password="plain:new"))
+    send()
+    with pytest.raises(UserUnknown):
+        admitted(made.broker.access, "u", "p")
+    assert admitted(made.broker.access, "u", "new") is subject
+
+
+def test_users_stay_where_their_files_do_not_count_anew_and_rights_change_all_the_same() -> None:
+    made = started(Plan("b", 1 << 20, config=guarded(EVERYTHING, "g", reloads=False)))
+    send, _ = sender(made)
+    follow(made, guarded(EVERYTHING, password="plain:new", reloads=False))
+    send()
+    admitted(made.broker.access, "u", "p")
+    follow(made, guarded(CONSUME, "g", reloads=False))
+    with pytest.raises(AccessDenied):
+        send()
+
+
+def test_whoever_has_to_say_who_he_is_has_to_until_a_restart() -> None:
+    had = guarded(EVERYTHING, "g")
+    made = started(Plan("b", 1 << 20, config=had))
+    follow(made, BrokerConfig(family=Dialect.ARTEMIS))
+    with pytest.raises(UserUnknown):
+        admitted(made.broker.access, "u", "wrong")
+    assert made.plan.security == had.security
+    (change,) = changes(had, BrokerConfig(family=Dialect.ARTEMIS))
+    assert not change.live
+
+
+def test_what_was_said_beside_the_file_has_the_last_word_still() -> None:
+    plan = Plan("b", 1 << 20, config=BrokerConfig(), policies={"q": {"max_deliveries": "7"}}, security=OPEN)
+    made = started(plan)
+    follow(made, guarded(0))
+    assert admitted(made.broker.access, "anybody", None).name == "anybody"
+    assert made.broker.policies.of("q").max_deliveries == 7
+
+
+def test_a_configuration_that_cannot_hold_changes_nothing() -> None:
+    had = guarded(EVERYTHING, "g")
+    made = started(Plan("b", 1 << 20, config=had))
+    wrong = guarded(0, password="nonsense")
+    with pytest.raises(InvalidOption):
+        follow(made, wrong)
+    send, _ = sender(made)
+    send()
+    assert made.plan.config is had
+
+
+def test_a_commit_that_was_looked_at_is_carried_out_though_rights_changed_since() -> None:
+    made = started(Plan("b", 1 << 20, config=guarded(EVERYTHING, "g")))
+    broker = made.broker
+    sender(made)[0]()
+    subject = admitted(broker.access, "u", "p")
+    place = [Destination("q", ANYCAST)]
+    target = broker.target(place)
+    broker.access.keep(target, subject, place)
+    transaction = Transaction("t")
+    transaction.send(a_message("promised"), target)
+    work = Work(broker.sending, broker.letters, transaction)
+    work.portion(10)  # all of it is allowed
+    follow(made, guarded(CONSUME, "g"))
+    assert work.portion(10)
+    work.close()
+    broker.journal.end()
+    assert broker.table.queues["q"].count == 2
+    with pytest.raises(AccessDenied):
+        broker.sending.send(a_message("refused"), target)
+
+
+def a_message(body: str) -> Message:
+    return Rig(disk=False).message(body, "q")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from figures import Figures, at, shown
+from figures import Figures, at, column, shown
 
 SOURCE = '''"""A module."""
 
@@ -33,6 +33,7 @@ def test_a_file_is_measured(tmp_path: Path) -> None:
     assert (found.comments, found.docstrings) == (1, 4)
     assert [(each.methods, each.attributes, each.name) for each in found.classes] == [(2, 1, "a.py:Large")]
     assert "annotated returns: 50%" in list(shown(found, found))
+    assert "| annotated returns | 50 % |" in list(column(found, found))
 
 
 def test_percentiles_are_values_that_there_are() -> None:

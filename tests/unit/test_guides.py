@@ -36,9 +36,11 @@ WITHIN = {
     "transportConnector": "transportConnectors",
     "networkConnector": "networkConnectors",
     "plugins": "",
+    "address-settings": "core",
     "ha-policy": "core",
     "connectors": "core",
     "bridges": "core",
+    "grouping-handler": "core",
 }
 CLASSIC = "http://activemq.apache.org/schema/core"
 DEFINES = {"dmz.password": "1", "guest.password": "2", "boss.password": "3", "shop.password": "4"}

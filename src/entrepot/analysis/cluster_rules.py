@@ -21,6 +21,10 @@ from entrepot.config.findings import Severity
 
 DEFAULTS_REFUSED_SINCE: Final = "2.54"
 
+LOCAL: Final = "LOCAL"
+REMOTE: Final = "REMOTE"
+"""Types of a grouping-handler."""
+
 
 def _clustered(network: Network) -> Iterator[tuple[int, Member, Clustering]]:
     for number, member in enumerate(network.members):
@@ -203,6 +207,39 @@ def balancing(network: Network) -> Iterator[Issue]:
             )
 
 
+def grouping(network: Network) -> Iterator[Issue]:
+    """Find clusters whose nodes cannot agree where message groups go (artemis.md 1.21)."""
+    for _, member, clustering in _clustered(network):
+        said = clustering.grouping
+        if said is not None and said.kind not in (LOCAL, REMOTE):
+            what = f"the type of the grouping-handler is {said.kind!r}: {member.name} keeps groups for itself"
+            yield Issue(Severity.ERROR, said.spot, what, "LOCAL on one node, REMOTE on all others")
+    for cluster in _clusters(network):
+        if len(cluster) > 1:
+            yield from _grouping_of([network.members[number] for number in cluster])
+
+
+def _grouping_of(members: list[Member]) -> Iterator[Issue]:
+    handlers = [(one, said) for one in members if one.clustering and (said := one.clustering.grouping) is not None]
+    local = [(one, said) for one, said in handlers if said.kind == LOCAL]
+    if handlers and not local:
+        what = "no node has a LOCAL grouping-handler: nobody decides where groups go, and messages of new ones wait"
+        yield Issue(Severity.ERROR, handlers[0][1].spot, what, "make that of one node LOCAL")
+    if len(local) > 1:
+        what = f"{_and(one.name for one, _ in local)} each decide where groups go: a group may be read at several nodes"
+        yield Issue(Severity.ERROR, local[1][1].spot, what, "LOCAL on one node, REMOTE on all others")
+    without = [one for one in members if one.clustering is not None and one.clustering.grouping is None]
+    if handlers and without:
+        what = f"{_and(one.name for one in without)} has no grouping-handler: groups that are sent there go anywhere"
+        yield Issue(Severity.WARNING, handlers[0][1].spot, what, "give each node one, LOCAL on one of them")
+    for one, said in handlers:
+        longest = local[0][1].forgets_ms if local else -1
+        if said.kind == REMOTE and 0 < longest < 2 * said.forgets_ms:
+            what = f"group-timeout of {one.name} is more than half of that of the LOCAL handler: it may send to where "
+            what += "a group was, after that is forgotten"
+            yield Issue(Severity.WARNING, said.spot, what, f"at most {longest // 2}")
+
+
 def stranded(network: Network) -> Iterator[Issue]:
     """Find nodes on which messages stay when their consumers leave."""
     for member, channel in _channels(network):
@@ -295,6 +332,7 @@ CLUSTER_RULES: Final[tuple[Callable[[Network], Iterable[Issue]], ...]] = (
     timing,
     hops,
     balancing,
+    grouping,
     stranded,
     deduplication,
     pairs,

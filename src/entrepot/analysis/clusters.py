@@ -15,6 +15,7 @@ from entrepot.analysis.model import (
     Address,
     Channel,
     Clustering,
+    Deciding,
     Group,
     Issue,
     Listener,
@@ -147,8 +148,15 @@ class Cluster:
             discoveries=self.discoveries(),
             redistributes=self.peering.redistributes,
             checked_too_late=tuple(self.spot(one.at) for one in entries if one.ttl_ms <= one.check_ms),
+            grouping=self._grouping(),
             spot=self.spot(entries[0].at),
         )
+
+    def _grouping(self) -> Deciding | None:
+        entry = self.peering.grouping
+        if entry is None:
+            return None
+        return Deciding(kind=entry.kind, forgets_ms=entry.forgets_ms, spot=self.spot(entry.at))
 
     def discoveries(self) -> tuple[Group, ...]:
         """Return the discovery groups."""

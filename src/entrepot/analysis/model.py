@@ -193,6 +193,14 @@ class Group(Struct, frozen=True, kw_only=True):
     spot: Spot = Spot()
 
 
+class Deciding(Struct, frozen=True, kw_only=True):
+    """The grouping handler of a broker. ``kind``: LOCAL, REMOTE, or what else is written; ms, -1 for never."""
+
+    kind: str
+    forgets_ms: int
+    spot: Spot
+
+
 class Clustering(Struct, frozen=True, kw_only=True):
     """What a broker of Artemis says about its cluster. Names that lead nowhere, and names given twice, are issues.
 
@@ -208,6 +216,7 @@ class Clustering(Struct, frozen=True, kw_only=True):
     discoveries: tuple[Group, ...] = ()
     redistributes: tuple[str, ...] = ()
     checked_too_late: tuple[Spot, ...] = ()  # connection-ttl is not above check-period
+    grouping: Deciding | None = None
     spot: Spot = Spot()
 
     @property

@@ -174,6 +174,12 @@ class UserUnknown(AccessDenied):
     code = "ENT-3016"
 
 
+class ForeignRequest(AccessDenied):
+    """A request over HTTP that another site's page made with the name of who looks at it."""
+
+    code = "ENT-3037"
+
+
 class OperatorError(EntrepotError):
     """A configuration or an environment that cannot work; ``file`` and ``line`` say where when it came from a file."""
 

@@ -22,7 +22,7 @@ text: it may hold a password.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from ipaddress import AddressValueError, IPv6Address
 from typing import Final, NoReturn
 from urllib.parse import quote, unquote
@@ -30,7 +30,7 @@ from urllib.parse import quote, unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from entrepot.base.errors import InvalidURI
+from entrepot.base.errors import InvalidOption, InvalidURI
 
 NO_PORT: Final = -1  # not 0, which asks the system for a free one
 URI_LENGTH_MAX: Final = 65_535  # peers send lists of URIs too; OpenWire carries them behind a 16-bit length
@@ -143,6 +143,21 @@ def parse_list(text: str) -> list[Endpoint | Composite]:
     source = _Source(text)
     parts = source.split(0, len(text))
     return [source.uri(start, end, 0) for start, end in parts if text[start:end].strip()]
+
+
+def set_option(
+    take: Callable[[str, str], bool], written: str, text: str, prefixes: Sequence[str] = (), remedy: str = ""
+) -> bool:
+    """Let ``take`` set an option of a listener: its name, behind the first of ``prefixes`` that it has, and its text.
+
+    Returns what ``take`` does: False when there is no such option. Raises InvalidOption for a text that it refuses with
+    ValueError.
+    """
+    found = next((prefix for prefix in prefixes if written.startswith(prefix)), "")
+    try:
+        return take(written[len(found) :], text)
+    except ValueError:
+        raise InvalidOption(f"{text!r} is no value for the option {written!r}", remedy=remedy) from None
 
 
 def split_options(options: dict[str, str], prefix: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -8,7 +8,7 @@ import click
 
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.managing import at_desk, tell
-from entrepot.cli.output import output_option, show
+from entrepot.cli.output import listing_option, output_option, show
 
 COLUMNS: Final = (
     "connector",
@@ -47,7 +47,7 @@ def bridge() -> None:
 
 @bridge.command("list")
 @url_option
-@output_option
+@listing_option
 def list_(*, url: str, output: str) -> None:
     """List all bridges, those that other brokers opened included.
 

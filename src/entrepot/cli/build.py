@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +34,8 @@ def described(package: Path = PACKAGE) -> str:
 
 def c_compiler() -> str:
     """Return where this machine has a C compiler, "" where it has none."""
+    import shutil  # noqa: PLC0415 - half a MB, with what it compresses with, that no compiled broker needs
+
     names = [shlex.split(os.environ["CC"])[0]] if os.environ.get("CC") else ["cc", "gcc", "clang"]
     return next((found for name in names if (found := shutil.which(name))), "")
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from entrepot.analysis.endings import tell
 from entrepot.analysis.hops import WORDS, Grade, Hop, Risk, ends, way, weakest
 from entrepot.analysis.members import member_of
 from entrepot.analysis.model import Member, Network
@@ -135,6 +136,8 @@ def _judge(network: Network, *, strict: bool, output: str, drawn: bool) -> bool:
         click.echo(f"network of {len(network.members)}: {counted(findings)}", err=True)
         if output != "json":
             click.echo("\n" + draw(network), nl=False)
+            for line in tell(network):
+                click.echo(line)
     return bool(findings.errors)
 
 

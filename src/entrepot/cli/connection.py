@@ -9,7 +9,7 @@ import click
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
 from entrepot.cli.managing import Desk, at_desk, tell
-from entrepot.cli.output import output_option, show
+from entrepot.cli.output import listing_option, output_option, show
 
 COLUMNS: Final = ("id", "peer", "protocol", "client_id", "login", "listener")
 NUMBERS: Final = ("id", "subscriptions", "received", "sent", "requests")
@@ -23,7 +23,7 @@ def connection() -> None:
 
 @connection.command("list")
 @url_option
-@output_option
+@listing_option
 def list_(*, url: str, output: str) -> None:
     """List open connections; this command's own is one of them."""
     show(at_desk(url, _listed), COLUMNS, output)

@@ -58,13 +58,19 @@ def _remember(name: str) -> Callable[[click.Context, click.Parameter, str | None
     return keep
 
 
+def _default_url() -> str:
+    from entrepot.cli.context import url_or  # noqa: PLC0415 - a command that is told the URL needs none
+
+    return url_or(DEFAULT_URL)
+
+
 def url_option(command: F) -> F:
     """Let a command be told where the broker is, as its parameter ``url``, and who asks, which `talking` finds."""
     place = click.option(
         "--url",
         envvar="ENTREPOT_URL",
-        default=DEFAULT_URL,
-        show_default=True,
+        default=_default_url,
+        show_default=f"the one of `entrepot context`, else {DEFAULT_URL}",
         show_envvar=True,
         help="Where the broker is: stomp://user:password@host:port, stomp+ssl://..., stomp+unix:///path, or several to "
         "try in turn: failover:(stomp://a:61613,stomp://b:61613).",
@@ -86,6 +92,17 @@ def url_option(command: F) -> F:
         help="His password; others on this machine can see an option, not a variable.",
     )
     return place(login(passcode(command)))
+
+
+def connect_option(command: F) -> F:
+    """Let a command speak through the client of Python programs, as its parameter ``place``."""
+    return click.option(
+        "--connect",
+        "place",
+        metavar="URL",
+        help="Speak CORE or OpenWire instead of STOMP, as the Python client does: core://host:61616, tcp://host:61616, "
+        "(tcp://a:61616,tcp://b:61616), udp://231.7.7.7:9876, failover:(...).",
+    )(command)
 
 
 def credentials(endpoint: Endpoint) -> tuple[str | None, str | None]:

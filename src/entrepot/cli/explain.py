@@ -18,6 +18,7 @@ from entrepot.cluster.networks.outlook import across
 from entrepot.io import runtime
 
 CONSUMERS_SHOWN: Final = 5
+STORE_PREFIX: Final = "$.artemis.internal.sf."  # of queues for other nodes of a cluster
 
 
 @click.command()
@@ -40,8 +41,10 @@ def explain(*, destination: str, url: str, patience: float, also: tuple[str, ...
             click.echo(to_json(answer))
         click.echo(to_json({"network": wide, "silent": found.silent}))
         return
+    names = _names(found)
     for answer in found.told:
-        _broker(answer, found.called)
+        _broker(answer, names)
+        _elsewhere(answer, names)
     if wide:
         click.secho("the network", bold=True)
         for reason in wide:
@@ -90,9 +93,10 @@ def where(
             click.echo(to_json(answer))
         click.echo(to_json({"story": [row_of(row) for row in rows], "without_story": unable, "silent": found.silent}))
     else:
+        names = _names(found)
         for answer in found.told:
             for place in answer["places"]:
-                _place(answer["broker"], place, found.called)
+                _place(answer["broker"], place, names)
             for one in answer.get("repeated", ()):
                 _repeated(answer["broker"], one)
             if answer["had"]:
@@ -154,6 +158,33 @@ def _broker(answer: dict[str, Any], names: dict[str, str]) -> None:
             click.echo(f"  · and {readers - CONSUMERS_SHOWN} more consumers")
 
 
+def _names(found: Survey) -> dict[str, str]:
+    """Return broker by each id that it has: in a network, and in a cluster."""
+    return {**found.called, **{answer["uuid"]: answer["broker"] for answer in found.told if answer.get("uuid")}}
+
+
+def _elsewhere(answer: dict[str, Any], names: dict[str, str]) -> None:
+    """Show what other nodes of the broker's clusters have, and why messages do not get there."""
+    known = answer.get("elsewhere") or {}
+    for row in known.get("rows", ())[:CONSUMERS_SHOWN]:
+        who = names.get(row["node"], row["place"] or row["node"])
+        far = "" if row["distance"] == 1 else f", {row['distance']} nodes away"
+        parts = [f"{row['consumers']:,} consumer{'' if row['consumers'] == 1 else 's'} there"]
+        if row["selectors"]:
+            parts.append(f"selectors {'; '.join(row['selectors'])}")
+        if not row["connected"]:
+            parts.append("not connected")
+        if row["store_waiting"]:
+            parts.append(f"{row['store_waiting']:,} here on the way to it")
+        click.echo(f"  ⇢ {row['queue']} on {who}{far} ({row['cluster']}, {row['balancing']}): {', '.join(parts)}")
+    more = len(known.get("rows", ())) - CONSUMERS_SHOWN
+    if more > 0:
+        click.echo(f"  ⇢ and {more} more queues of other nodes")
+    for reason in known.get("reasons", ()):
+        name = names.get(reason["node"], "")
+        _reason(f"{name + ': ' if name else ''}{reason['text']}", reason["code"], reason["remedy"])
+
+
 def _foreign(head: str, answer: dict[str, Any]) -> None:
     """Show what can be seen of a broker of ActiveMQ from outside."""
     if not answer["queues"]:
@@ -208,6 +239,9 @@ def _consumer(consumer: dict[str, Any]) -> str:
 
 def _place(broker: str, place: dict[str, Any], names: dict[str, str]) -> None:
     where_ = f" in {place['queue']}" if place["queue"] else ""
+    node = next((one for one in names if place["queue"].endswith(f".{one}")), "")
+    if node and place["queue"].startswith(STORE_PREFIX):
+        where_ = f" for {names[node]}{where_}"
     if "position" in place and place["state"] != "leased":
         where_ += f" behind {place['position']:,} others" if place["position"] else " as the next one"
     holder = f", {place['holder']}" if place.get("holder") else ""

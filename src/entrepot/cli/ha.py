@@ -6,22 +6,29 @@ import json
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import StoreUnusable, Unreachable
-from entrepot.cli.output import output_option, show
+from entrepot.cli.output import listing_option, output_option, show
 from entrepot.config.classic.stores import OWN
 from entrepot.ha.lease import Record, decode, patience
 from entrepot.io.leases import LOCK
 from entrepot.io.ledger import Ledger
 
+if TYPE_CHECKING:
+    from entrepot.ha.votes import Answer
+
+LOCKERS: Final = ("quorum:", "sqlite:", "postgresql:", "postgres:", "zookeeper:")
 HISTORY: Final = ("at", "event", "epoch", "broker", "host", "pid", "why")
 STATUS: Final = ("broker", "role", "epoch", "host", "pid", "since", "note")
+VOTERS: Final = ("voter", "state", "change", "version", "master", "store", "note")
 TIMEOUT: Final = 5.0  # s
+CHANGE_WITHIN: Final = 30.0  # s
 
 
 @click.group(
@@ -32,6 +39,8 @@ TIMEOUT: Final = 5.0  # s
     entrepot ha history /var/lib/entrepot --output json | tail -1
     entrepot ha status /var/lib/entrepot
     entrepot ha status http://broker-b:8162
+    entrepot ha status 'quorum:(a:7790,b:7790,c:7790)?secret-file=quorum.secret'
+    entrepot ha voters 'quorum:(a:7790,b:7790,c:7790)?secret-file=quorum.secret'
     """
 )
 def ha() -> None:
@@ -40,7 +49,7 @@ def ha() -> None:
 
 @ha.command()
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@output_option
+@listing_option
 def history(*, directory: Path, output: str) -> None:
     """Print the ledger of the store in DIR, oldest first: who was master, with which epoch, and why it changed."""
     directory = _store(directory)
@@ -56,20 +65,102 @@ def history(*, directory: Path, output: str) -> None:
 
 
 @ha.command()
-@click.argument("place", metavar="DIR|URL")
+@click.argument("place", metavar="DIR|URL|LOCKER")
 @output_option
 def status(*, place: str, output: str) -> None:
-    """Say who is master: from the lock of the store in DIR, or from the status page of a broker at URL.
+    """Say who is master: from the lock of the store in DIR, from the status page of a broker at URL, or from LOCKER.
+
+    LOCKER is what the brokers were given as --locker: quorum:(...), postgresql://..., zookeeper://... or sqlite:....
 
     DIR is the --data of the brokers, or the directory that the persistence adapter of activemq.xml names. It looks on
     for a moment, to see whether the master gives signs of life.
+
+    The primary of a replicated store, at URL, says of each of its replicas how far it is, and how far it is behind.
     """
-    row = _asked(place) if place.startswith(("http://", "https://")) else _watched(_store(Path(place)))
-    show([row], STATUS, output)
+    if place.startswith(("http://", "https://")):
+        rows = _asked(place)
+    elif place.startswith(LOCKERS):
+        rows = [_registered(place)]
+    else:
+        directory = _store(Path(place))
+        rows = [_watched(lambda: _record(directory))]
+    show(rows, STATUS, output)
 
 
-def _asked(url: str) -> dict[str, Any]:
-    """Return what a broker says of itself. Raises Unreachable."""
+@ha.command()
+@click.argument("locker", metavar="LOCKER")
+@click.option("--become", metavar="HOST:PORT,...", help="Who is to vote: one voter more, one less, or one for another.")
+@output_option
+def voters(*, locker: str, become: str | None, output: str) -> None:
+    """Show who votes on the lease that LOCKER names (quorum:(...)), or have others vote.
+
+    Every voter that stays must be there, and one that comes must be new. Brokers that run follow by themselves; give
+    them the new list before they start again. A change that stopped half-way is carried on by asking once more.
+    """
+    from entrepot.io.quorum import ask_voters, change_voters  # noqa: PLC0415
+
+    if become is not None:
+        now_voting = change_voters(locker, tuple(each for each in become.split(",") if each.strip()), CHANGE_WITHIN)
+        click.echo(f"these vote now: quorum:({','.join(now_voting)})", err=True)
+        return
+    show([_voter(address, answer) for address, answer in ask_voters(locker, TIMEOUT).items()], VOTERS, output)
+
+
+@ha.command()
+@click.argument("locker", metavar="LOCKER")
+@click.option("--without", "lost", metavar="HOST:PORT,...", required=True, help="The voters that are lost for good.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def promote(*, locker: str, lost: str, yes: bool) -> None:
+    """Go on with the voters that are left, when too few are: on your word that the others are gone for good.
+
+    LOCKER names all of them (quorum:(...)). Every voter that is left must answer. If a lost one was only cut off, and
+    serves a broker on its side, there will be two masters: switch that machine off first. One that is lost may come
+    back later as a new voter, with an empty store (`entrepot ha voters LOCKER --become ...`).
+    """
+    from entrepot.io.quorum import promote_voters  # noqa: PLC0415
+
+    gone = tuple(each.strip() for each in lost.split(",") if each.strip())
+    if not yes:
+        click.confirm(f"Are {', '.join(gone)} switched off, and is no broker with them?", abort=True)
+    left = promote_voters(locker, gone, CHANGE_WITHIN)
+    click.echo(f"these vote now: quorum:({','.join(left)}); name them in --locker from the next start on", err=True)
+
+
+def _voter(address: str, answer: Answer | str) -> dict[str, Any]:
+    """Return what one voter says, as a row."""
+    if isinstance(answer, str):
+        return {"voter": address, "state": "away", "note": answer}
+    record = decode(answer.value.octets)
+    row = {"voter": address, "version": answer.value.version, "store": answer.store}
+    if answer.roster is None:
+        return {**row, "state": "new", "note": "it never voted, or lost its store"}
+    if not answer.roster.has(answer.store):
+        return {**row, "state": "left", "note": "it is none of the voters any more"}
+    master = "" if record is None else f"{'was ' if record.released else ''}{record.name}, epoch {record.epoch}"
+    return {**row, "state": "votes", "change": answer.roster.number, "master": master}
+
+
+def _registered(locker: str) -> dict[str, Any]:
+    """Return what the record says that a locker elsewhere keeps. Raises StoreUnusable, InvalidURI, OSError."""
+    from entrepot.ha.lease import LeaseOptions  # noqa: PLC0415
+    from entrepot.io.registers import open_register  # noqa: PLC0415
+
+    register = open_register(locker, LeaseOptions(int(TIMEOUT * SECOND)))
+
+    def read() -> Record:
+        record = decode(register.read()[0])
+        if record is None:
+            raise StoreUnusable("nobody was ever master by this locker", remedy="start a broker with it")
+        return record
+
+    try:
+        return _watched(read)
+    finally:
+        register.close()
+
+
+def _asked(url: str) -> list[dict[str, Any]]:
+    """Return what a broker says of itself, and of its replicas. Raises Unreachable."""
     try:
         with urllib.request.urlopen(f"{url.rstrip('/')}/status", timeout=TIMEOUT) as answer:
             facts = json.load(answer)
@@ -77,7 +168,12 @@ def _asked(url: str) -> dict[str, Any]:
         raise Unreachable(f"{url} has no status page: {error}", remedy="name what --status was given") from error
     master = facts.get("master", {})
     note = "" if facts["role"] == "primary" else f"master is {master['broker']}" if master else "no master is known"
-    return {
+    copied = facts.get("replication", {})
+    if copied.get("held"):
+        note = "it confirms nothing, for want of copies"
+    elif copied.get("refusal"):
+        note = f"{note}; it may not be primary: {copied['refusal']}"
+    row = {
         "broker": facts["broker"],
         "role": facts["role"],
         "epoch": master.get("epoch", ""),
@@ -85,6 +181,19 @@ def _asked(url: str) -> dict[str, Any]:
         "pid": master.get("pid", ""),
         "since": _time(int(facts["since"])),
         "note": note,
+    }
+    return [row, *(replica_row(each) for each in copied.get("replicas", ()))]
+
+
+def replica_row(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a primary says of one of its replicas."""
+    octets, ms = facts["lag_octets"], facts["lag_ms"]
+    return {
+        "broker": facts["name"],
+        "role": f"replica, {facts['stage']}",
+        "note": f"{octets} octets and {ms} ms behind",
+        "lag_octets": octets,
+        "lag_ms": ms,
     }
 
 
@@ -98,9 +207,9 @@ def _store(directory: Path) -> Path:
     return directory / OWN
 
 
-def _watched(directory: Path) -> dict[str, Any]:
+def _watched(read: Callable[[], Record]) -> dict[str, Any]:
     """Return what the lock says, after looking at it twice. Raises StoreUnusable."""
-    record = _record(directory)
+    record = read()
     row = {
         "broker": record.name,
         "role": "none" if record.released else "primary",
@@ -112,7 +221,7 @@ def _watched(directory: Path) -> dict[str, Any]:
     }
     if not record.released:
         until = time.monotonic() + patience(record.lease) / SECOND
-        while (again := _record(directory)).beat == record.beat and again.epoch == record.epoch:
+        while (again := read()).beat == record.beat and again.epoch == record.epoch:
             if time.monotonic() > until:
                 row["role"] = "gone"
                 row["note"] = "it gives no sign of life"

@@ -10,7 +10,7 @@ import click
 from entrepot.cli import lines
 from entrepot.cli.dialogue import talking, url_option
 from entrepot.cli.managing import at_desk
-from entrepot.cli.output import output_option, show
+from entrepot.cli.output import listing_option, output_option, show
 from entrepot.io import runtime
 from entrepot.model.address import TOPIC_PREFIXES
 from entrepot.protocols.stomp.client import Message
@@ -126,7 +126,7 @@ def release(*, queue: str, group: str, subscription: str, url: str, output: str,
 
 @lease.command("list")
 @url_option
-@output_option
+@listing_option
 def list_(*, url: str, output: str) -> None:
     """List all leases: who holds how much of which queue."""
     rows = at_desk(url, lambda desk: desk.ask("broker", "describeLeases"))

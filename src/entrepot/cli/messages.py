@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from types import ModuleType
 from typing import Any, Final
 
 import click
@@ -12,7 +14,7 @@ import click
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import Inexpressible
 from entrepot.cli import lines
-from entrepot.cli.dialogue import talking, url_option
+from entrepot.cli.dialogue import connect_option, talking, url_option
 from entrepot.cli.errors import Failure, Misuse
 from entrepot.cli.output import output_option, progress, show, to_json
 from entrepot.cli.values import DURATION, HEADER, in_words
@@ -48,6 +50,7 @@ selector_option = click.option(
 @click.argument("destination", metavar="DEST")
 @click.argument("body", required=False)
 @url_option
+@connect_option
 @click.option(
     "--output",
     "-o",
@@ -72,6 +75,7 @@ def send(
     destination: str,
     body: str | None,
     url: str,
+    place: str | None,
     output: str,
     as_json: bool,
     count: int | None,
@@ -89,22 +93,19 @@ def send(
     broker has confirmed the last one: persistent messages are on its disk then. What it writes is the id by which
     `entrepot where` finds a message; of several, without --output json, the first and the last on standard error.
     """
-    fields = dict(headers)
-    fields["persistent"] = "true" if persistent else "false"
-    if priority is not None:
-        fields["priority"] = str(priority)
-    if delay is not None:
-        fields["AMQ_SCHEDULED_DELAY"] = str(delay // MILLISECOND)
-    if group is not None:
-        fields["JMSXGroupID"] = group
+    fields = _fields(headers, persistent, priority, delay, group)
     if body is None and sys.stdin.isatty():
         click.echo("Type messages, one a line; end with Ctrl-D.", err=True)
     source = _repeated(body, count or 1) if body is not None else _from_input(count, as_json)
     if body is not None and as_json:
         source = _from_argument(body, count or 1)
     total = count or (1 if body is not None else None)
+    if place is not None and output == "json":
+        raise Misuse(
+            "over --connect no broker tells the ids of what it stored", remedy="leave --output out, or use --url"
+        )
     ids = _Ids(destination, output)
-    sent = runtime.run(
+    sending = (
         _send(
             ids=ids,
             url=url,
@@ -115,12 +116,47 @@ def send(
             timeout=timeout,
             total=total,
         )
+        if place is None
+        else _over_client().send(
+            place=place,
+            destination=destination,
+            source=source,
+            fields=fields,
+            expires=expires,
+            timeout=timeout,
+            total=total,
+        )
     )
+    sent = runtime.run(sending)
     alone = sent == 1 and body is not None
     if alone and output == "text" and ids.last:
         click.echo(ids.last)
     if not alone:
         click.echo(f"sent {sent:,} messages to {destination}{ids.range()}", err=True)
+
+
+def _fields(
+    headers: tuple[tuple[str, str], ...],
+    persistent: bool,
+    priority: int | None,
+    delay: Duration | None,
+    group: str | None,
+) -> dict[str, str]:
+    """Return what the options say of every message, as headers."""
+    fields = dict(headers)
+    fields["persistent"] = "true" if persistent else "false"
+    if priority is not None:
+        fields["priority"] = str(priority)
+    if delay is not None:
+        fields["AMQ_SCHEDULED_DELAY"] = str(delay // MILLISECOND)
+    if group is not None:
+        fields["JMSXGroupID"] = group
+    return fields
+
+
+def _over_client() -> ModuleType:
+    """Return what speaks through the client; STOMP's commands do without it."""
+    return importlib.import_module("entrepot.cli.over_client")
 
 
 class _Ids:
@@ -214,6 +250,7 @@ async def _send(
 )
 @click.argument("destination", metavar="DEST")
 @url_option
+@connect_option
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines with body, headers and properties.")
 @count_option
 @selector_option
@@ -237,6 +274,7 @@ def receive(
     *,
     destination: str,
     url: str,
+    place: str | None,
     as_json: bool,
     count: int | None,
     selector: str,
@@ -252,15 +290,33 @@ def receive(
     """
     form = lines.as_json if as_json else lines.as_text
     patience = None if follow else timeout
-    fetching = _receive(
-        url=url,
-        destination=destination,
-        headers=dict(headers),
-        selector=selector,
-        ack=ack,
-        count=count,
-        patience=patience,
-        form=form,
+    if place is not None and headers:
+        raise Misuse("--header is of STOMP's subscriptions", remedy="leave it out with --connect")
+
+    async def write(batch: list[Message]) -> None:
+        await lines.write_out(b"".join(map(form, batch)))
+
+    fetching = (
+        _receive(
+            url=url,
+            destination=destination,
+            headers=dict(headers),
+            selector=selector,
+            ack=ack,
+            count=count,
+            patience=patience,
+            form=form,
+        )
+        if place is None
+        else _over_client().receive(
+            place=place,
+            destination=destination,
+            selector=selector,
+            ack=ack,
+            count=count,
+            patience=patience,
+            write=write,
+        )
     )
     try:
         received = runtime.run(fetching)
@@ -324,13 +380,23 @@ def _least(available: int, count: int | None, received: int) -> int:
 )
 @click.argument("destination", metavar="DEST")
 @url_option
+@connect_option
 @count_option
 @selector_option
 @output_option
 @click.option(
     "--timeout", type=DURATION, default="30s", show_default=True, help="How long to wait for the next message."
 )
-def browse(*, destination: str, url: str, count: int | None, selector: str, output: str, timeout: Duration) -> None:
+def browse(
+    *,
+    destination: str,
+    url: str,
+    place: str | None,
+    count: int | None,
+    selector: str,
+    output: str,
+    timeout: Duration,
+) -> None:
     """Show the messages that wait in the queue DEST, and leave them there.
 
     A table shows the first 100, JSON all, unless --count says otherwise. `entrepot send --json` reads the JSON lines.
@@ -346,9 +412,12 @@ def browse(*, destination: str, url: str, count: int | None, selector: str, outp
         else:
             rows.extend(_row(message) for message in batch)
 
-    shown, more = runtime.run(
+    looking = (
         _browse(url=url, destination=destination, selector=selector, limit=limit, timeout=timeout, write=write)
+        if place is None
+        else _over_client().browse(place=place, destination=destination, selector=selector, limit=limit, write=write)
     )
+    shown, more = runtime.run(looking)
     if output == "table":
         show(rows, ("message-id", "when", "priority", "persistent", "size", "body"), output, empty="no messages")
     if more and count is None:

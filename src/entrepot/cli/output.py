@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ import click
 import msgspec
 
 FORMATS: Final = ("table", "json")
+FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # a queue may be called =HYPERLINK(...)
 
 output_option = click.option(
     "--output",
@@ -22,6 +24,15 @@ output_option = click.option(
     help="A table for people, or JSON, one object a line, for programs.",
 )
 
+listing_option = click.option(
+    "--output",
+    "-o",
+    type=click.Choice((*FORMATS, "csv")),
+    default="table",
+    show_default=True,
+    help="A table for people; JSON, one object a line, or CSV with a line of names, for programs.",
+)
+
 
 def to_json(value: object) -> str:
     """Return ``value`` on one line."""
@@ -29,12 +40,17 @@ def to_json(value: object) -> str:
 
 
 def show(rows: Iterable[dict[str, Any]], columns: Sequence[str], output: str, *, empty: str = "nothing") -> None:
-    """Write ``rows``: every field as JSON, or ``columns`` as a table (numbers right, text left)."""
+    """Write ``rows``: every field as JSON, or ``columns`` as CSV or a table (numbers right, text left)."""
     if output == "json":
         for row in rows:
             click.echo(to_json(row))
         return
     kept = list(rows)
+    if output == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_plain(row.get(column)) for column in columns] for row in kept)
+        return
     if not kept:
         click.echo(empty, err=True)
         return
@@ -51,6 +67,18 @@ def show(rows: Iterable[dict[str, Any]], columns: Sequence[str], output: str, *,
     # Into a file there is no width: a row is a line, whatever its length.
     console = Console() if sys.stdout.isatty() else Console(width=10_000, soft_wrap=True)
     console.print(table)
+
+
+def _plain(value: object) -> object:
+    """Return what CSV has of a value: numbers without commas, and no text that a spreadsheet takes for a formula."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return value
+    text = value if isinstance(value, str) else to_json(value)
+    return f"'{text}" if text[:1] in FORMULAS else text
 
 
 def _cell(value: object) -> str:

@@ -9,6 +9,7 @@ import click
 from entrepot.cli.lazy import LazyGroup
 
 COMMANDS: Final = {
+    "land": "pipeline_land",
     "archive": "pipeline_archive",
     "replay": "pipeline_replay",
     "audit": "pipeline_audit",

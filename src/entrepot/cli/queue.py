@@ -12,7 +12,7 @@ from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
 from entrepot.cli.managing import Desk, at_desk, tell
 from entrepot.cli.messages import selector_option
-from entrepot.cli.output import output_option, progress, show
+from entrepot.cli.output import listing_option, output_option, progress, show
 
 LIST_COLUMNS: Final = ("name", "routing", "messages", "in_flight", "delayed", "leased", "consumers", "paused")
 CONSUMER_COLUMNS: Final = (
@@ -105,7 +105,7 @@ async def _view(desk: Desk, name: str) -> dict[str, Any]:
 @queue.command()
 @click.argument("name", metavar="[QUEUE]", default="")
 @url_option
-@output_option
+@listing_option
 def consumers(*, name: str, url: str, output: str) -> None:
     """List the consumers of a queue, or of all queues (the first 500; one is this command's own)."""
     rows = at_desk(url, lambda desk: desk.ask("broker", "describeConsumers", name))

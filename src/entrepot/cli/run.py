@@ -11,16 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import replace
 
 from entrepot.base.compiled import build_name
 from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import EntrepotError, InvalidConfiguration, InvalidOption, StorageFull, StoreLost
 from entrepot.cli.build import slow_warning
+from entrepot.cli.replicas import FILE, replication_options
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
+    from entrepot.cli.console import Beside
     from entrepot.cluster.networks.options import NetworkConnectorOptions
     from entrepot.config.model import Sharing
+    from entrepot.config.reading import Reading
     from entrepot.config.security import Security
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.standby import Standby
@@ -103,7 +107,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 )
 @click.option(
     "--users",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Who may connect, and what he may do: a file as `entrepot user add` writes it. See docs/security.md.",
 )
 @click.option(
@@ -118,13 +122,16 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option("--strict", is_flag=True, help="Start only if the configuration has no warnings either.")
 @click.option(
     "--ha",
-    type=click.Choice(["shared-store"]),
-    help="Share --data with other brokers: one serves, the others wait and take over. See docs/high-availability.md.",
+    type=click.Choice(["shared-store", "replication"]),
+    help="Stand in for one another: with shared-store all have the same --data, one serves, the others take over "
+    "(docs/high-availability.md); with replication each has its own, a copy of the primary's (docs/replication.md).",
 )
+@replication_options
 @click.option(
     "--locker",
     metavar="URI",
-    help="With --ha: where the lock is: file (default, in --data), sqlite:FILE, postgresql://..., zookeeper://HOSTS/PATH.",
+    help="With --ha: where the lock is: file (default, in --data), sqlite:FILE, postgresql://..., "
+    "zookeeper://HOSTS/PATH, quorum:(HOST:PORT,...) for `entrepot witness`.",
 )
 @click.option(
     "--lease-duration",
@@ -134,6 +141,12 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 )
 @click.option(
     "--status", metavar="HOST:PORT", help="For a shared store: where /status and /ready answer, also while waiting."
+)
+@click.option(
+    "--console",
+    "console",
+    metavar="HOST:PORT",
+    help="Start `entrepot console` beside this broker, there, and end it with it. Needs 'entrepot[console]'.",
 )
 @click.option(
     "--trace",
@@ -164,7 +177,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 )
 @click.option(
     "--ports-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write the real URIs, as JSON, to this file once the broker accepts connections.",
 )
 def run(
@@ -186,9 +199,20 @@ def run(
     settings: tuple[str, ...],
     users: Path | None,
     ha: str | None,
+    replication: str | None,
+    peers: tuple[str, ...],
+    copies: int | None,
+    confirm: str | None,
+    copy_limit: int | None,
+    replication_secret: Path | None,
+    replication_certificate: Path | None,
+    replication_key: Path | None,
+    replication_trust: Path | None,
+    replication_any_host: bool,
     locker: str | None,
     lease_duration: float | None,
     status: str | None,
+    console: str | None,
     trace: Path | None,
     trace_limit: int,
     until_eof: bool,
@@ -213,6 +237,7 @@ def run(
         ephemeral=ephemeral,
         ha=ha,
     )
+    _check_console(console)
     if until_eof:
         runtime.stop_at_end_of_input()
     runtime.configure_logging(log_level)
@@ -225,7 +250,27 @@ def run(
         data = data if _given("data") or written.data is None else written.data
         ephemeral = ephemeral or (written.data is None and not _given("data"))
     sharing = None if written is None or written.config is None or ephemeral else written.config.sharing
-    shared = shared_store(ha, locker, lease_duration, status, sharing)
+    copied = {
+        "--replication": replication,
+        "--peer": peers,
+        "--copies": copies,
+        "--confirm": confirm,
+        "--copy-limit": copy_limit,
+        "--replication-secret": replication_secret,
+        "--replication-certificate": replication_certificate,
+        "--replication-key": replication_key,
+        "--replication-trust": replication_trust,
+        "--replication-any-host": replication_any_host,
+    }
+    if ha == "replication":
+        from entrepot.cli.replication import replicated  # noqa: PLC0415 - few brokers need it
+
+        shared: SharedStoreOptions | None = replicated(copied, locker, lease_duration, status, sharing)
+    else:
+        for option, value in copied.items():
+            if value:
+                raise InvalidOption(f"{option} is about replication", remedy="add --ha replication")
+        shared = shared_store(ha, locker, lease_duration, status, sharing)
 
     def options() -> NodeOptions:
         from entrepot.node import DEFAULT_LISTEN, NodeOptions  # noqa: PLC0415 - not before it is this broker's turn
@@ -249,8 +294,8 @@ def run(
 
     async def serve() -> bool:
         if shared is None:
-            return await serve_alone(options(), None, ports_file)
-        return await serve_in_turn(data, name, shared, options, ports_file)
+            return await serve_alone(options(), None, ports_file, console)
+        return await serve_in_turn(data, name, shared, options, ports_file, console)
 
     runtime.tune_malloc()
     if runtime.run(serve(), "asyncio" if no_uvloop else "auto"):
@@ -290,7 +335,12 @@ def shared_store(
 
 
 async def serve_in_turn(
-    data: Path, name: str, shared: SharedStoreOptions, options: Callable[[], NodeOptions], ports_file: Path | None
+    data: Path,
+    name: str,
+    shared: SharedStoreOptions,
+    options: Callable[[], NodeOptions],
+    ports_file: Path | None,
+    console: str | None = None,
 ) -> bool:
     """Wait for the lease of ``data``, then serve. Returns True when it should begin anew, as a backup."""
     from entrepot.io import runtime  # noqa: PLC0415
@@ -303,6 +353,12 @@ async def serve_in_turn(
 
     stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     undo = runtime.on_signals(stop.set_result)
+    following = None
+    if shared.replication is not None:
+        from entrepot.io.replicating import Following  # noqa: PLC0415 - few brokers need it
+
+        following = Following(standby, shared.replication)
+        following.start()
     if page is not None:
         await page.open()
     try:
@@ -318,29 +374,47 @@ async def serve_in_turn(
             turn.cancel()
             await asyncio.wait([turn])
             standby.withdraw()
+            if following is not None:
+                await following.end()
             click.echo(f"stopping: {stop.result()}", err=True)
             return False
-        turn.result()
+        grant = turn.result()
+        if following is not None and not await following.take_office(grant.epoch):
+            standby.hand_back("its copy is not whole: a catch-up was under way")
+            return True
         made = options()  # loads what is not loaded yet: nobody should end it at once meanwhile
         undo()
-        return await serve_alone(made, standby, ports_file)
+        return await serve_alone(made, standby, ports_file, console)
     finally:
         undo()
         if page is not None:
             page.close()
 
 
-async def serve_alone(options: NodeOptions, standby: Standby | None, ports_file: Path | None) -> bool:
-    """Serve until somebody asks to stop. Returns True when the store was lost to another broker."""
+async def serve_alone(
+    options: NodeOptions, standby: Standby | None, ports_file: Path | None, console: str | None = None
+) -> bool:
+    """Serve until somebody asks to stop. Returns True when the store was lost to another broker.
+
+    ``console``: where the console is started beside it, None for none.
+    """
     from entrepot.io import runtime  # noqa: PLC0415
     from entrepot.node import Node  # noqa: PLC0415
 
     node = Node(options, standby)
     undo = runtime.on_signals(node.ask_to_stop)
     failure: EntrepotError | None = None
+    beside: Beside | None = None
     try:
+        if console is not None:
+            from entrepot.cli.console import Beside, check_places  # noqa: PLC0415 - most have none
+
+            check_places(options.listen)
         await node.start()
         runtime.tune_collector()
+        if console is not None:
+            beside = Beside(console, options.name, node.uri("openwire"))
+            beside.start()
         click.echo("\n".join(banner(node)), err=True)
         if ports_file is not None:
             write_ports(ports_file, node)
@@ -353,7 +427,11 @@ async def serve_alone(options: NodeOptions, standby: Standby | None, ports_file:
             raise
     finally:
         undo()
-        await node.stop()
+        try:
+            await node.stop()
+        finally:
+            if beside is not None:
+                await beside.stop()
         if ports_file is not None:
             ports_file.unlink(missing_ok=True)  # nobody should dial what is gone
     if node.fenced:
@@ -365,6 +443,14 @@ async def serve_alone(options: NodeOptions, standby: Standby | None, ports_file:
     return False
 
 
+def _check_console(console: str | None) -> None:
+    """See that the console can be started, before anything else is. Raises InvalidOption."""
+    if console is not None:
+        from entrepot.cli.console import check  # noqa: PLC0415 - most brokers have none
+
+        check(console)
+
+
 def _given(option: str) -> bool:
     """Return whether an option was given, and not just has its default."""
     return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
@@ -372,11 +458,18 @@ def _given(option: str) -> bool:
 
 def configured(configuration: str, defines: tuple[str, ...], properties: str = "", *, strict: bool) -> NodeOptions:
     """Return what a file says, and show its findings. Raises InvalidConfiguration where one is an error."""
-    from entrepot.cli.configuration import counted, load, show  # noqa: PLC0415 - a broker without a file needs no XML
+    from entrepot.cli.configuration import counted, examine, show  # noqa: PLC0415 - a broker without a file needs no XML
+    from entrepot.io.reloading import Origin  # noqa: PLC0415
     from entrepot.journal.log import JournalOptions  # noqa: PLC0415
     from entrepot.node import NodeOptions  # noqa: PLC0415
 
-    config, findings = load(configuration, defines, strict=strict, properties=properties)
+    def read() -> Reading:
+        found = examine(configuration, defines, properties)
+        findings = found.findings.strict() if strict else found.findings
+        return replace(found, findings=findings, config=None if findings.errors else found.config)
+
+    reading = read()
+    config, findings = reading.config, reading.findings
     show(findings)
     if config is None:
         raise InvalidConfiguration(
@@ -389,6 +482,7 @@ def configured(configuration: str, defines: tuple[str, ...], properties: str = "
         memory_limit=config.usage.memory_limit,
         journal=JournalOptions(segment_bytes=config.store.segment),
         config=config,
+        origin=Origin(read, reading),
     )
 
 

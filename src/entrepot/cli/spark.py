@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,8 +42,12 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def spark_session(name: str, master: str | None, memory: str) -> Iterator[SparkSession]:
+def spark_session(
+    name: str, master: str | None, memory: str, further: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
     """Yield a session, which ends with the block. Raises OperatorError when PySpark or Java are missing.
+
+    ``further``: more of its settings, as `pipeline.session` takes them.
 
     Spark's own log is off, and what it says of the machine is kept away: what goes wrong is raised, and said once.
     """
@@ -55,6 +59,7 @@ def spark_session(name: str, master: str | None, memory: str) -> Iterator[SparkS
     if "SPARK_ENV_LOADED" not in os.environ:  # else spark-submit has decided these
         settings |= {"spark__driver__memory": memory, "spark__ui__enabled": "false"}
         master = master or "local[*,4]"
+    settings |= further or {}
     with without_noise():
         spark = pipeline.session(name, master=master, **settings)
     spark.sparkContext.setLogLevel("OFF")

@@ -12,7 +12,8 @@ from typing import Final
 import click
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
-from entrepot.cli.output import output_option, show
+from entrepot.base.scram import DIGESTS, kept, keys_of
+from entrepot.cli.output import listing_option, show
 from entrepot.config.users import added, groups_of, parse, removed
 from entrepot.core.security.passwords import SALT_OCTETS, hashed
 
@@ -53,8 +54,9 @@ def user() -> None:
 @user.command()
 @click.argument("name")
 @click.option("--groups", default="-", metavar="A,B", help="The groups that rights are given to.")
+@click.option("--scram", is_flag=True, help="Keep keys of SCRAM (AMQP) instead of a scrypt hash.")
 @file_option
-def add(*, name: str, groups: str, file: Path) -> None:
+def add(*, name: str, groups: str, scram: bool, file: Path) -> None:
     """Add a user, or give one a new password and other groups. The password is asked for, twice.
 
     Without a terminal it is the first line of standard input. The variable ENTREPOT_NEW_PASSWORD comes before both.
@@ -64,7 +66,9 @@ def add(*, name: str, groups: str, file: Path) -> None:
     password = _password()
     if not password:
         raise InvalidOption("an empty password keeps nobody out", remedy="give one")
-    made = added(text, name, groups_of(groups), hashed(password, secrets.token_bytes(SALT_OCTETS)))
+    salt = secrets.token_bytes(SALT_OCTETS)
+    secret = kept(keys_of(digest, password, salt) for digest in DIGESTS) if scram else hashed(password, salt)
+    made = added(text, name, groups_of(groups), secret)
     parse(made, str(file))
     write(file, made)
     click.echo(
@@ -74,7 +78,7 @@ def add(*, name: str, groups: str, file: Path) -> None:
 
 @user.command("list")
 @file_option
-@output_option
+@listing_option
 def list_(*, file: Path, output: str) -> None:
     """List the users."""
     known = parse(read(file), str(file))

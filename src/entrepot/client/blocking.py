@@ -17,6 +17,7 @@ from entrepot.client import connection as _connection
 from entrepot.client import consumer as _consumer
 from entrepot.client import producer as _producer
 from entrepot.client import session as _session
+from entrepot.client.balancing import Balancing
 from entrepot.client.message import Message, Received
 from entrepot.client.parts import FOR_EVER
 from entrepot.client.portal import Outbox, Portal
@@ -418,6 +419,7 @@ def connect(
     on_resumed: Callable[[str], None] | None = None,
     on_updated: Callable[[list[str]], None] | None = None,
     on_error: Callable[[EntrepotError], None] | None = None,
+    balancing: Balancing | None = None,
 ) -> Connection:
     """Connect to ``url`` and return the connection; ``with`` closes it.
 
@@ -434,5 +436,6 @@ def connect(
         on_resumed=on_resumed,
         on_updated=on_updated,
         on_error=on_error,
+        balancing=balancing,
     )
     return Connection(portal, portal.call(made.open))

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from entrepot.base.errors import EntrepotError
+from entrepot.client.balancing import Balancing
 from entrepot.client.base import ConnectionBase, told_into
 from entrepot.client.options import Target, read_target
 from entrepot.client.parts import Parts
@@ -154,16 +155,19 @@ def connect(
     on_resumed: Callable[[str], None] | None = None,
     on_updated: Callable[[list[str]], None] | None = None,
     on_error: Callable[[EntrepotError], None] | None = None,
+    balancing: Balancing | None = None,
 ) -> Connection:
     """Return a connection to ``url``: ``async with`` or ``await`` opens it.
 
     ``url``: ``tcp://host:61616``, ``ssl://...``, ``failover:(...)?...``, ``discovery:(multicast://default)``, with
-    ActiveMQ's options. Raises InvalidURI, InvalidOption.
+    ActiveMQ's options; ``core://host:61616``, ``(tcp://a:61616,tcp://b:61616)?...``, ``udp://231.7.7.7:9876?...``,
+    with those of Artemis. ``balancing``: chooses among several brokers of Artemis (`client/balancing.py`).
+    Raises InvalidURI, InvalidOption.
     """
     given = {"user_name": user, "password": password, "client_id": client_id}
     overrides: dict[str, object] = {name: value for name, value in given.items() if value is not None}
     return Connection(
-        read_target(url, overrides),
+        read_target(url, overrides, balancing),
         redelivery=redelivery,
         on_interrupted=on_interrupted,
         on_resumed=on_resumed,

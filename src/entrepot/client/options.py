@@ -8,15 +8,17 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration
 from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import UNLIMITED, Dialect, Options, Unit, refuse_unknown, setting
-from entrepot.base.uri import Composite, Endpoint, parse, split_options
+from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse, split_options
+from entrepot.client.balancing import Balancing, Locator, locator_of
 from entrepot.protocols.conversing.modes import Handling, RedeliveryPolicy
 from entrepot.protocols.peers import FailoverOptions
 
+FOR_EVER: Final = (1 << 31) - 1  # rounds: more than anybody waits for
 PREFETCH_MAX: Final = 32_767  # ActiveMQ's limit for a subscription
 JMS: Final = "jms."
 NESTED: Final = "nested."
@@ -269,11 +271,69 @@ class CoreOptions(Options, frozen=True):
     )
 
 
+class LocatorOptions(Options, frozen=True):
+    """How brokers are found, chosen and reached again behind Artemis' URLs ``(tcp://a,tcp://b)?...`` and ``udp://...``."""
+
+    ha: bool = setting(False, uri="ha", about="go to other members of the cluster, too, when the broker is lost")
+    initial_connect_attempts: int = setting(
+        1, unlimited=True, uri="initialConnectAttempts", about="rounds until the first connection; -1: for ever"
+    )
+    reconnect_attempts: int = setting(
+        0, unlimited=True, uri="reconnectAttempts", about="rounds after a connection was lost; -1: for ever"
+    )
+    retry_interval: Duration = setting(
+        2 * SECOND, unit=Unit.DURATION, uri="retryInterval", about="wait between two rounds"
+    )
+    retry_interval_multiplier: float = setting(
+        1.0, low=1.0, uri="retryIntervalMultiplier", about="the wait grows by this factor"
+    )
+    max_retry_interval: Duration = setting(2 * SECOND, unit=Unit.DURATION, uri="maxRetryInterval", about="longest wait")
+    policy: str = setting(
+        "RoundRobinConnectionLoadBalancingPolicy",
+        uri="connectionLoadBalancingPolicyClassName",
+        about="whom a new connection tries first: RoundRobin..., Random..., RandomSticky... or FirstElement...",
+    )
+    use_topology_for_load_balancing: bool = setting(
+        True, uri="useTopologyForLoadBalancing", about="choose among the members of the cluster, once they are known"
+    )
+    user: str = setting("", uri="user", about="who we are")
+    password: str = setting("", uri="password", secret=True, about="the proof")
+    client_id: str = setting("", uri="clientID", about="name of the connection")
+
+    def failover(self) -> FailoverOptions:
+        """Return the same as options of a connection that survives its broker."""
+        first = self.initial_connect_attempts
+        return FailoverOptions(
+            initial_reconnect_delay=self.retry_interval,
+            max_reconnect_delay=max(self.retry_interval, self.max_retry_interval),
+            use_exponential_back_off=self.retry_interval_multiplier > 1.0,
+            reconnect_delay_exponent=self.retry_interval_multiplier,
+            max_reconnect_attempts=self.reconnect_attempts,
+            startup_max_reconnect_attempts=FOR_EVER if first < 0 else first,
+            randomize=False,
+            update_uris_supported=self.ha,
+            reconnect_supported=self.ha,
+        )
+
+
+class GroupOptions(Options, frozen=True):
+    """How brokers are heard behind ``udp://group:port``."""
+
+    refresh_timeout: Duration = setting(
+        10 * SECOND, unit=Unit.DURATION, uri="refreshTimeout", about="who is silent for so long is forgotten"
+    )
+    initial_wait_timeout: Duration = setting(
+        10 * SECOND, unit=Unit.DURATION, uri="initialWaitTimeout", about="longest wait for the first broker"
+    )
+    local_bind_address: str = setting("", uri="localBindAddress", about="address of this machine where it listens")
+
+
 class Reach(Enum):
     """How the brokers of a URL are found."""
 
     LISTED = "the URL names them"
     MULTICAST = "they announce themselves"
+    GROUP = "they announce themselves as Artemis does"
 
 
 class Target(Struct, frozen=True):
@@ -288,13 +348,31 @@ class Target(Struct, frozen=True):
     fanout: FanoutOptions | None = None
     nested: dict[str, str] = {}
     core: CoreOptions | None = None  # it speaks CORE, and so
+    locator: Locator | None = None  # chooses among several
+    group: GroupOptions | None = None  # of GROUP
 
 
-def read_target(url: str, overrides: dict[str, object]) -> Target:
-    """Return what ``url`` says, with ``overrides`` of `ClientOptions` on top. Raises InvalidURI, InvalidOption."""
+def read_target(url: str, overrides: dict[str, object], balancing: Balancing | None = None) -> Target:
+    """Return what ``url`` says, with ``overrides`` of `ClientOptions` on top. Raises InvalidURI, InvalidOption.
+
+    ``balancing``: chooses among the brokers of a list of Artemis.
+    """
+    target = _read_target(url, overrides)
+    if balancing is None:
+        return target
+    if target.locator is None:
+        raise InvalidOption(
+            "balancing chooses among several brokers of Artemis", remedy="write (tcp://a:61616,tcp://b:61616) or udp://"
+        )
+    return structs.replace(target, locator=locator_of(url, balancing, topology=target.locator.topology))
+
+
+def _read_target(url: str, overrides: dict[str, object]) -> Target:
     if "://" not in url and ":(" not in url:
         url = f"tcp://{url}"  # host:port is what people type
     parsed = parse(url)
+    if parsed.scheme == "udp" or (isinstance(parsed, Composite) and parsed.scheme == ""):
+        return _located_target(url, parsed, overrides)
     if is_core(parsed):
         return _core_target(parsed, overrides)
     if isinstance(parsed, Endpoint):
@@ -339,6 +417,55 @@ def is_core(parsed: Endpoint | Composite) -> bool:
     if parsed.scheme.startswith("core"):
         return True
     return isinstance(parsed, Composite) and any(is_core(member) for member in parsed.members)
+
+
+PLAIN_DIALECT: Final = {
+    "trustStorePath": "transport.trustStorePath",
+    "trustStorePassword": "transport.trustStorePassword",
+    "keyStorePath": "transport.keyStorePath",
+    "keyStorePassword": "transport.keyStorePassword",
+}
+"""Parameters of a connector of Artemis, and what they are called here."""
+
+
+def _located_target(url: str, parsed: Endpoint | Composite, overrides: dict[str, object]) -> Target:
+    """Return what ``(tcp://a,tcp://b)?...`` or ``udp://group:port?...`` says: Artemis' own forms, so it speaks CORE."""
+    core, texts = CoreOptions.take(dict(parsed.options), Dialect.URI)
+    options, texts = LocatorOptions.take(texts, Dialect.URI)
+    group: GroupOptions | None = None
+    if isinstance(parsed, Endpoint):
+        texts.pop("localBindPort", None)  # of who speaks; who listens has the port of the group
+        group, texts = GroupOptions.take(texts, Dialect.URI)
+    client, texts = ClientOptions.take(without_one_way(texts), Dialect.URI)
+    _refuse_unknown(texts)
+    names = {**CoreOptions.names(Dialect.URI), **LocatorOptions.names(Dialect.URI), **GroupOptions.names(Dialect.URI)}
+    refuse_unknown(list(texts), names)
+    given = {"user_name": options.user, "password": options.password, "client_id": options.client_id}
+    client = client.replaced(**{name: value for name, value in given.items() if value})
+    locator = locator_of(url, options.policy, topology=options.use_topology_for_load_balancing)
+    failover = options.failover()
+    if isinstance(parsed, Endpoint):
+        if parsed.port == NO_PORT:
+            raise InvalidURI("udp:// needs the port of the group", remedy="write udp://231.7.7.7:9876")
+        client = client.replaced(**overrides)
+        return Target((), failover, client, True, Reach.GROUP, parsed, core=core, locator=locator, group=group)
+    places = tuple(_connector(member) for member in parsed.endpoints())
+    if not places:
+        raise InvalidURI("the list names no broker", remedy="write (tcp://a:61616,tcp://b:61616)")
+    return Target(
+        places, failover, _with_user(client.replaced(**overrides), places[0]), True, core=core, locator=locator
+    )
+
+
+def _connector(place: Endpoint) -> Endpoint:
+    """Return where a connector of Artemis is dialled. Raises InvalidURI."""
+    scheme = CORE_SCHEMES.get(place.scheme)
+    if scheme is None:
+        raise InvalidURI(f"{place.scheme}:// is no place of CORE", remedy="write tcp://HOST:61616")
+    own = {PLAIN_DIALECT.get(name, name): text for name, text in place.options.items()}
+    if own.pop("sslEnabled", "false").lower() == "true":
+        scheme = "ssl"
+    return Endpoint(scheme, place.host, place.port, place.path, own, place.user, place.password)
 
 
 def _core_target(parsed: Endpoint | Composite, overrides: dict[str, object]) -> Target:

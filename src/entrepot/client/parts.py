@@ -11,7 +11,7 @@ from typing import Final
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, TimedOut, Unreachable
 from entrepot.base.uri import Endpoint
-from entrepot.client.discovery import Listening
+from entrepot.client.discovery import GroupListening, Listening
 from entrepot.client.fanout import Fanout
 from entrepot.client.lifeline import ClientTurn, Lifeline, LifelineEvents
 from entrepot.client.options import Reach, Target
@@ -20,6 +20,7 @@ from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.protocols.conversing.port import Conversation, ConversationEvents
 from entrepot.protocols.failover import FailoverCore
 from entrepot.protocols.lifeline import LifelineCore
+from entrepot.protocols.peers import leaves
 
 PARTING_S: Final = 0.5  # for the broker to close after our farewell
 FOR_EVER: Final = float("inf")
@@ -54,7 +55,7 @@ class Parts(ConversationEvents, LifelineEvents):
         self.reach: LifelineCore | Fanout  # what is told and asked about brokers
         if target.fanout is None:
             lifeline = Lifeline(
-                FailoverCore(target.places, target.failover, entropy, self.conversation.busy),
+                FailoverCore(self._first(target), target.failover, entropy, self.conversation.busy),
                 self.conversation,
                 self.turn,
                 self,
@@ -63,7 +64,7 @@ class Parts(ConversationEvents, LifelineEvents):
         else:
             fan = fan_of(self.conversation, target.fanout, target)
             self.lifeline = self.reach = Fanout(target, fan, self.turn, entropy, self.ended)
-        self._beacon: Listening | None = None
+        self._beacon: Listening | GroupListening | None = None
         self._settling = options.optimized_ack_scheduled_ack_interval if options.optimize_acknowledge else 0
         self._settling_timer: asyncio.TimerHandle | None = None
         self._opened: asyncio.Future[None] = self.loop.create_future()
@@ -84,12 +85,28 @@ class Parts(ConversationEvents, LifelineEvents):
                 lambda place: self.reach.found(place.with_options(nested)),
                 self.reach.vanished,
             )
+        if self._target.reach is Reach.GROUP:
+            await self._hear()
         self.reach.start()
         try:
             async with asyncio.timeout(timeout / SECOND if timeout else None):
                 await self._opened
         except TimeoutError:
             raise TimedOut(f"no broker accepted the connection within {timeout / SECOND:g} s") from None
+
+    @staticmethod
+    def _first(target: Target) -> tuple[Endpoint, ...]:
+        """Return whom to dial, in order."""
+        return target.places if target.locator is None else target.locator.order(target.places)
+
+    async def _hear(self) -> None:
+        """Listen to the group of the URL until somebody is heard. Raises Unreachable."""
+        target = self._target
+        if target.beacon is None or target.group is None:
+            return
+        heard = GroupListening(target.group, self.loop, self.reach.found, self.reach.vanished)
+        self._beacon = heard
+        await heard.open(target.beacon)
 
     def _settle_lazily(self) -> None:
         """Tell the broker what is processed (optimizedAckScheduledAckInterval), and come back."""
@@ -164,6 +181,9 @@ class Parts(ConversationEvents, LifelineEvents):
 
     def directed(self, brokers: str, reconnect_to: str, rebalance: bool) -> None:
         """The broker says where to go."""
+        locator = self._target.locator
+        if locator is not None and brokers:
+            locator.learn(leaves(brokers))
         self.reach.control(brokers, reconnect_to, rebalance)
 
     def flowing(self) -> None:

@@ -558,24 +558,25 @@ class LinkCore(Forwarder):
             assert key not in seen, f"{self.name}: {number} is on its way twice"
             seen[key] = None
 
-    def describe(self) -> dict[str, str]:
-        """Return the state, for people."""
-        return {
-            "name": self.name,
-            "state": self.state.value,
-            "place": "" if self.place is None else self.place.masked(),
-            "why": self.why,
-            "under way": str(len(self.under_way)),
-            "forwarded": str(self.counts.forwarded),
-            "confirmed": str(self.counts.confirmed),
-            "requeued": str(self.counts.requeued),
-            "dead": str(self.counts.dead),
-            "stalled": "yes" if self.supervision.stalled_since else "no",
-        }
-
     def _become(self, signal: Signal, now: Instant) -> None:
         following = TRANSITIONS.get((self.state, signal))
         if following is None:
             raise Fault(f"link {self.name}: {signal.value!r} cannot happen while {self.state.value}")
         self.state = following
         self.since = now
+
+
+def described(link: LinkCore) -> dict[str, str]:
+    """Return the state, for people."""
+    return {
+        "name": link.name,
+        "state": link.state.value,
+        "place": "" if link.place is None else link.place.masked(),
+        "why": link.why,
+        "under way": str(len(link.under_way)),
+        "forwarded": str(link.counts.forwarded),
+        "confirmed": str(link.counts.confirmed),
+        "requeued": str(link.counts.requeued),
+        "dead": str(link.counts.dead),
+        "stalled": "yes" if link.supervision.stalled_since else "no",
+    }

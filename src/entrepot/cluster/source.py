@@ -9,7 +9,7 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events import trace as facts
-from entrepot.core.queue.consumer import BRIDGE, Consumer, Objection
+from entrepot.core.queue.consumer import BRIDGE, Consumer, Measurement, Objection
 from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.core.reading.subscription import Subscription
 from entrepot.core.scheduling.timed import Alarm
@@ -101,6 +101,10 @@ class Feed(Subscription):
         """Return in words why nothing crosses at this moment; None where there is no more to say than that."""
         return None
 
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be found out about ``message``, whose body is large, before it crosses; None: nothing."""
+        return None
+
     def consumer(self, queue: Queue) -> Consumer:
         """Return a consumer that writes to the link."""
         key = self.link.broker.ids.consumer_key()
@@ -161,6 +165,10 @@ class LinkConsumer(Consumer):
     def halted(self) -> Objection | None:
         """Return in words why the link takes nothing at this moment."""
         return self.feed.halted()
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what the feed must know before it crosses."""
+        return self.feed.measure(message)
 
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Send it, or settle it unsent where it may not cross."""

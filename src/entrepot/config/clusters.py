@@ -16,13 +16,14 @@ from entrepot.base.errors import InvalidURI
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
 from entrepot.cluster.clusters.groups import BroadcastGroup, DiscoveryGroup
 from entrepot.cluster.clusters.members import Credentials
-from entrepot.cluster.clusters.options import Balancing, ClusterOptions, connector_of
-from entrepot.config.peering import ClusterEntry, GroupEntry, Peering
+from entrepot.cluster.clusters.options import Balancing, ClusterOptions, GroupingOptions, connector_of, place_of
+from entrepot.config.peering import ClusterEntry, GroupEntry, Peering, ScaleDownEntry
 from entrepot.protocols.artemis.primitives import Connector
 
 USER: Final = "ACTIVEMQ.CLUSTER.ADMIN.USER"
 PASSWORD: Final = "CHANGE ME!!"
 PORT: Final = 61616
+GROUPING_KINDS: Final = ("LOCAL", "REMOTE")
 
 E = TypeVar("E", ClusterEntry, GroupEntry)
 
@@ -36,6 +37,9 @@ class Clusters(Struct, frozen=True):
     broadcasts: tuple[BroadcastGroup, ...] = ()
     discoveries: tuple[DiscoveryGroup, ...] = ()
     notes: tuple[str, ...] = ()
+    scale_down: ScaleDownEntry | None = None
+    takers: tuple[Endpoint, ...] = ()
+    grouping: GroupingOptions | None = None
 
 
 def clusters_of(peering: Peering) -> Clusters:
@@ -60,13 +64,15 @@ class _Reader:
             DiscoveryGroup(
                 name=one.name,
                 address=one.address,
-                port=int(one.port),
+                port=int(one.port or 0),
                 local_address=one.local_address,
                 local_port=one.local_port,
+                directory=one.directory,
+                channel=one.jgroups,
                 refresh=one.period_ms * MILLISECOND,
             )
             for one in self._once(peering.discoveries, "discovery group", "AMQ222131")
-            if self._is_udp(one, "discovery")
+            if self._is_known(one, "discovery")
         )
         known = [one.name for one in discoveries]
         connections: list[ClusterOptions] = []
@@ -86,7 +92,32 @@ class _Reader:
         if connections and not peering.cluster_password:
             self.notes.append("AMQ222007: cluster-user and cluster-password are the defaults, which everybody knows")
         credentials = Credentials(peering.cluster_user or USER, peering.cluster_password or PASSWORD)
-        return Clusters(credentials, tuple(connections), hears, broadcasts, discoveries, tuple(self.notes))
+        takers, down = self._takers(), peering.scale_down
+        grouping = self._grouping(connections)
+        made, notes = tuple(connections), tuple(self.notes)
+        return Clusters(credentials, made, hears, broadcasts, discoveries, notes, down, takers, grouping)
+
+    def _grouping(self, connections: list[ClusterOptions]) -> GroupingOptions | None:
+        """Return what the grouping handler is to do."""
+        entry = self.peering.grouping
+        if entry is None:
+            return None
+        if entry.kind not in GROUPING_KINDS:
+            self.notes.append(
+                f"the grouping-handler {entry.name!r} is of no type: {entry.kind!r} is neither LOCAL nor REMOTE. Each "
+                "node keeps groups for itself"
+            )
+            return None
+        if not connections:
+            self.notes.append(f"the grouping-handler {entry.name!r} has nobody to agree with: there is no cluster")
+            return None
+        return GroupingOptions(
+            local=entry.kind == "LOCAL",
+            address=entry.address,
+            timeout=max(entry.timeout_ms, 1) * MILLISECOND,
+            forgets=max(entry.forgets_ms, 0) * MILLISECOND,
+            reaper=max(entry.reaper_ms, 1) * MILLISECOND,
+        )
 
     def _connection(self, entry: ClusterEntry) -> ClusterOptions | None:
         own = self.connectors.get(entry.connector)
@@ -128,7 +159,17 @@ class _Reader:
             notification_ms=max(entry.notification_ms, 1),
             notification_attempts=entry.notification_attempts,
             client_id=entry.client_id,
+            scale_down_group="" if self.peering.scale_down is None else self.peering.scale_down.group,
         )
+
+    def _takers(self) -> tuple[Endpoint, ...]:
+        """Return where the connectors of ``<scale-down>`` lead."""
+        entry = self.peering.scale_down
+        found = [] if entry is None else [self.connectors.get(one) for one in entry.connectors]
+        if None in found:
+            self.notes.append("scale-down names a connector that is not there: it is left out")
+        places = [place_of(one) for one in found if one is not None]
+        return tuple(one for one in places if one is not None)
 
     def _dialled(self, uri: str) -> list[Connector]:
         found = parse(uri) if uri else None
@@ -150,34 +191,35 @@ class _Reader:
                     if missing
                     else f"the broadcast group {entry.name!r} announces no connector"
                 )
-            elif self._is_udp(entry, "broadcast"):
+            elif self._is_known(entry, "broadcast"):
                 yield BroadcastGroup(
                     name=entry.name,
                     address=entry.address,
-                    port=int(entry.port),
+                    port=int(entry.port or 0),
                     connectors=tuple(one for one in found if one is not None),
                     local_address=entry.local_address,
                     local_port=entry.local_port,
+                    directory=entry.directory,
+                    channel=entry.jgroups,
                     period=max(entry.period_ms, 1) * MILLISECOND,
                 )
 
-    def _is_udp(self, entry: GroupEntry, kind: str) -> bool:
-        if entry.address and entry.port.isdecimal():
+    def _is_known(self, entry: GroupEntry, kind: str) -> bool:
+        """Return whether it is known where the group meets."""
+        if entry.flaw:
+            self.notes.append(f"the {kind} group {entry.name!r} is not deployed: {entry.flaw}")
+            return False
+        if entry.directory or (entry.address and entry.port.isdecimal()):
             return True
         self.notes.append(f"the {kind} group {entry.name!r} has no group-address and group-port: it is not deployed")
         return False
 
     def _place(self, name: str, uri: str) -> Endpoint | None:
         try:
-            place = parse(uri)
+            parse(uri)
         except InvalidURI as error:
             self.notes.append(f"the connector {name!r}: {error.message}")
-            return None
-        if isinstance(place, Composite) or place.scheme != "tcp":
-            return None  # vm: nobody else is in this process
-        return Endpoint(
-            "tcp", host=place.host, port=PORT if place.port == NO_PORT else place.port, options=place.options
-        )
+        return place_in(uri)
 
     def _once(self, entries: tuple[E, ...], what: str, code: str) -> Iterable[E]:
         names: dict[str, None] = {}
@@ -187,3 +229,14 @@ class _Reader:
                 continue
             names[entry.name] = None
             yield entry
+
+
+def place_in(uri: str) -> Endpoint | None:
+    """Return where the connector ``uri`` leads; None where that is no place of TCP."""
+    try:
+        place = parse(uri)
+    except InvalidURI:
+        return None
+    if isinstance(place, Composite) or place.scheme != "tcp":
+        return None  # vm: nobody else is in this process
+    return Endpoint("tcp", host=place.host, port=PORT if place.port == NO_PORT else place.port, options=place.options)

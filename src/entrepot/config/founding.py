@@ -6,24 +6,34 @@ every start.
 
 from __future__ import annotations
 
-from entrepot.config.model import BrokerConfig, CompositeEntry, Sharing, UsageOptions
+from collections.abc import Callable
+from typing import Final
+
+from entrepot.base.errors import InvalidOption, Refused
+from entrepot.config.model import BrokerConfig, CompositeEntry, DivertEntry, Sharing, UsageOptions
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.diversion import composite, divert
 from entrepot.core.addressing.policy import Policies
 from entrepot.core.addressing.routing import Divert, VirtualTopic
+from entrepot.core.addressing.upkeep_settings import Undeploy
+from entrepot.core.arrival import AS_SENT, Stamps
 from entrepot.core.broker import BrokerCore
 from entrepot.core.options import BrokerOptions
-from entrepot.core.sending.arrival import AS_SENT, Stamps
 from entrepot.ha.lease import DURATION, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.journal.limits import StoreLimits
-from entrepot.model.address import ANYCAST
+from entrepot.model.address import ANYCAST, ROUTING_NAMES
 from entrepot.model.predicate import compile_selector
 from entrepot.protocols.openwire.advisories import Advisories
 
 
 def shared_store(sharing: Sharing, status: str = "") -> SharedStoreOptions:
     """Return how the store is shared, as `io/standby.py` wants it. Raises InvalidOption."""
+    if sharing.copies is not None:
+        raise InvalidOption(
+            "the file says <replication>, and not where replicas connect",
+            remedy="add --ha replication --replication HOST:PORT --peer HOST:PORT, see docs/replication.md",
+        )
     return SharedStoreOptions(
         locker=sharing.locker,
         lease=LeaseOptions(sharing.lease or DURATION, sharing.renew_every),
@@ -37,13 +47,25 @@ def shared_store(sharing: Sharing, status: str = "") -> SharedStoreOptions:
     )
 
 
-WHY: str = "the configuration says so at every start (deleteAllMessagesOnStartup)"
+WHY: Final = "the configuration says so at every start (deleteAllMessagesOnStartup)"
+
+
+LEFT_OUT: Final = "the configuration does not name it any more (config-delete-queues, config-delete-addresses)"
+INTERNAL: Final = "$"  # before names of the broker's own
+
+Say = Callable[[str, str], None]
+"""Takes what an operator should know: about what, and what."""
+
+
+def unheard(who: str, what: str) -> None:
+    """Tell nobody."""
 
 
 def add_policies(config: BrokerConfig, policies: Policies) -> None:
     """Add what the configuration says about addresses. Raises InvalidOption."""
     for entry in config.policies:
-        policies.put(entry.pattern, entry.settings, entry.routing)
+        policies.put(entry.pattern, entry.settings, entry.routing, literal=entry.literal)
+    policies.namespace = config.serving.uuid_namespace
 
 
 def set_options(config: BrokerConfig, options: BrokerOptions) -> None:
@@ -53,8 +75,11 @@ def set_options(config: BrokerConfig, options: BrokerOptions) -> None:
     options.separator = plugins.separator
     options.refuses_durables = config.broker.refuse_durables
     users = config.broker.users_on_messages
-    if plugins.persistence != AS_SENT or plugins.path_property or users:
-        options.stamps = Stamps(options.name, plugins.persistence, plugins.path_property, users)
+    demands = config.serving.demands_user
+    if plugins.persistence != AS_SENT or plugins.path_property or users or demands:
+        options.stamps = Stamps(options.name, plugins.persistence, plugins.path_property, users, demands)
+    options.messages_max = config.serving.messages_max
+    options.wildcards = config.serving.wildcards
 
 
 def set_advisories(config: BrokerConfig, advisories: Advisories) -> None:
@@ -64,8 +89,11 @@ def set_advisories(config: BrokerConfig, advisories: Advisories) -> None:
     advisories.virtual_on_creation = config.broker.virtual_on_creation
 
 
-def found(config: BrokerConfig, broker: BrokerCore) -> None:
-    """Bring a recovered broker to what the configuration says; call it within a turn. Raises Refused, StorageError."""
+def found(config: BrokerConfig, broker: BrokerCore, say: Say = unheard) -> None:
+    """Bring a recovered broker to what the configuration says; call it within a turn. Raises Refused, StorageError.
+
+    ``say``: takes what of it cannot be done, and what is deleted since the file does not name it any more.
+    """
     if config.broker.delete_all:
         for queue in list(broker.table.queues.values()):
             broker.queues.delete(queue, WHY)
@@ -74,24 +102,104 @@ def found(config: BrokerConfig, broker: BrokerCore) -> None:
     ]
     broker.table.mirror(config.mirror_prefix)
     for one in config.composites:
-        broker.table.add_divert(_divert(one))
+        broker.queues.follow(_divert(one))
     for entry in config.diverts:
-        condition = compile_selector(entry.selector) if entry.selector else None
-        targets = list(entry.targets)
-        broker.table.add_divert(
-            divert(entry.name, entry.address, targets, entry.exclusive, condition, passes=entry.passes)
-        )
-    for definition in config.queues:
-        known = broker.table.queues.get(definition.name)
-        if known is None:
-            broker.queues.create(definition)
-        elif known.address == definition.address and known.routing == definition.routing:
-            broker.queues.redefine(known, definition)
+        broker.queues.follow(divert_of(entry))
+    undeploy(config, broker, say)
+    deploy(config, broker, say, patiently=False)
     for place in config.destinations:
         if place.routing != ANYCAST:
             broker.table.address(place.name).created_by_operator = True
         elif place.name not in broker.table.queues:
             broker.queues.create(QueueDefinition(name=place.name, address=place.name))
+
+
+def divert_of(entry: DivertEntry) -> Divert:
+    """Return a divert of Artemis. Raises InvalidSelector."""
+    condition = compile_selector(entry.selector) if entry.selector else None
+    return divert(entry.name, entry.address, list(entry.targets), entry.exclusive, condition, passes=entry.passes)
+
+
+def deploy(config: BrokerConfig, broker: BrokerCore, say: Say, *, patiently: bool) -> None:
+    """Make the addresses and queues that the file names, or change those that are there as far as queues can change.
+
+    ``patiently``: a queue that is refused is told of, and the others are made. Raises Refused, StorageError.
+    """
+    for one in config.addresses:
+        broker.queues.declare(one.name, one.types)
+    for definition in config.queues:
+        try:
+            _deploy(definition, broker, say)
+        except Refused as refusal:
+            if not patiently:
+                raise
+            say(f"queue {definition.name}", str(refusal))
+
+
+def _deploy(definition: QueueDefinition, broker: BrokerCore, say: Say) -> None:
+    """Make one queue, or change it. Raises Refused, StorageError."""
+    known = broker.table.queues.get(definition.name)
+    if known is None:
+        broker.queues.create(definition)
+    elif known.address != definition.address:
+        say(f"queue {known.name}", f"it exists at the address {known.address!r}, the file says {definition.address!r}")
+    elif known.routing != definition.routing:
+        had, wanted = ROUTING_NAMES[known.routing], ROUTING_NAMES[definition.routing]
+        say(f"queue {known.name}", f"it is {had} for good, the file says {wanted}: delete it first")
+    else:
+        broker.queues.redefine(known, definition)
+
+
+def undeploy(config: BrokerConfig, broker: BrokerCore, say: Say) -> None:
+    """Delete what the file does not name any more, where the settings of its address say FORCE (artemis.md 4.1).
+
+    Of queues those go that a file named once; with an address, all of its queues do. An address that came to be with
+    its first message, or reader, is no matter of the file. Diverts go whoever made them.
+    """
+    forces = ("undeploy_queues", "undeploy_addresses", "undeploy_diverts")
+    if not any(name in one.settings for one in config.policies for name in forces):
+        return
+    _remove_diverts({one.name for one in config.diverts}, broker, say)
+    named = {one.name for one in config.addresses}
+    queues = {(one.address, one.name) for one in config.queues}
+    for address in list(broker.table.addresses.values()):
+        given = broker.policies.of(address.name).given
+        bound = [*address.anycast, *address.multicast]
+        goes = (
+            address.created_by_operator
+            and address.name not in named
+            and not address.name.startswith(INTERNAL)
+            and given.undeploy_addresses == Undeploy.FORCE
+        )
+        for queue in bound:
+            left_out = queue.definition.configured and (queue.address, queue.name) not in queues
+            if goes or (left_out and given.undeploy_queues == Undeploy.FORCE):
+                say(f"queue {queue.name}", "deleted: the file does not name it, or its address, any more")
+                broker.queues.delete(queue, LEFT_OUT)
+        if goes:
+            say(f"address {address.name}", "deleted: the file does not name it any more")
+            broker.queues.undeclare(address)
+
+
+def _remove_diverts(named: set[str], broker: BrokerCore, say: Say) -> None:
+    for one in [one for diverts in broker.table.diverts.values() for one in diverts]:
+        forced = broker.policies.of(one.address).given.undeploy_diverts == Undeploy.FORCE
+        if forced and one.marks and one.name not in named:
+            say(f"divert {one.name}", "removed: the file does not name it")
+            broker.queues.forget(one.name)
+
+
+def renew(config: BrokerConfig, had: BrokerConfig, broker: BrokerCore, say: Say) -> None:
+    """Bring a broker that runs by ``had`` to what ``config`` says of diverts, addresses and queues; within a turn.
+
+    Settings of addresses are ``config``'s already. Raises StorageError.
+    """
+    before = {one.name: one for one in had.diverts}
+    for entry in config.diverts:
+        if before.get(entry.name) != entry:
+            broker.queues.follow(divert_of(entry))
+    undeploy(config, broker, say)
+    deploy(config, broker, say, patiently=True)
 
 
 def _divert(entry: CompositeEntry) -> Divert:

@@ -19,8 +19,9 @@ from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnec
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.security.access import NOTIFICATIONS
-from entrepot.core.sending.arrival import AS_SENT
+from entrepot.core.arrival import AS_SENT
+from entrepot.core.operators.rbac import VIEWS
+from entrepot.core.security.access import MANAGEMENT, NOTIFICATIONS
 from entrepot.ha.lease import EITHER
 from entrepot.ha.options import FILE_LOCKER
 from entrepot.model.address import UNTYPED, Destination
@@ -111,11 +112,22 @@ class StoreOptions(Options, frozen=True):
     )
 
 
+class Copying(Struct, frozen=True, kw_only=True):
+    """Each broker has a store of its own, a copy of the primary's: see `ha/replication.py`.
+
+    ``kept``: how many old copies, -1 for all. ``patience``: ns that a replica has for an answer.
+    """
+
+    kept: int = 2
+    patience: Duration = 0
+
+
 class Sharing(Struct, frozen=True, kw_only=True):
     """How the store is shared with other brokers: whoever has the lock serves, the others wait. Times in ns.
 
     ``locker``: as `ha/options.py`; ``lease`` 0: its default. ``holder``: the name in the lock, "" for the broker's.
-    ``twins``: brokers of one name may take turns, as Classic's do. The rest is Artemis': see there.
+    ``twins``: brokers of one name may take turns, as Classic's do. ``copies``: it is not shared but replicated, and the
+    command line says where. The rest is Artemis': see there.
     """
 
     locker: str = FILE_LOCKER
@@ -127,6 +139,7 @@ class Sharing(Struct, frozen=True, kw_only=True):
     failover_on_shutdown: bool = True
     allow_failback: bool = False
     restart_backup: bool = True
+    copies: Copying | None = None
 
 
 class Connector(Struct, frozen=True, kw_only=True):
@@ -146,13 +159,14 @@ class PolicyEntry(Struct, frozen=True, kw_only=True):
     """Settings of the addresses that ``pattern`` covers; ``routing`` UNTYPED: of any kind.
 
     ``settings``: attribute of `core/addressing/address_settings.py` -> value. ``bridge``: what may go back through a
-    network connector.
+    network connector. ``literal``: the pattern is a name, wildcards in it and all.
     """
 
     pattern: str
     settings: Mapping[str, Any]
     routing: int = UNTYPED
     bridge: BridgeFilterOptions | None = None
+    literal: bool = False
 
 
 class VirtualTopicEntry(Struct, frozen=True, kw_only=True):
@@ -187,7 +201,7 @@ class CompositeEntry(Struct, frozen=True, kw_only=True):
 class PluginSettings(Struct, frozen=True, kw_only=True):
     """What plugins of Classic do that no address setting says (classic.md 7.6).
 
-    ``persistence``: of `core/sending/arrival.py`. ``path_property``: the property that collects the names of brokers,
+    ``persistence``: of `core/arrival.py`. ``path_property``: the property that collects the names of brokers,
     "" for none. ``statistics``: whether questions for them are answered. ``separator``: what clients may write for
     the dots in names, "" for nothing.
     """
@@ -207,6 +221,13 @@ class DivertEntry(Struct, frozen=True, kw_only=True):
     exclusive: bool = False
     selector: str = ""
     passes: bool = False
+
+
+class AddressEntry(Struct, frozen=True):
+    """An address that a file of Artemis names. ``types``: the routing types that it has, 1 multicast, 2 anycast."""
+
+    name: str
+    types: int
 
 
 class IncludedDestination(Struct, frozen=True, kw_only=True):
@@ -230,14 +251,51 @@ class NetworkConnector(Struct, frozen=True, kw_only=True):
 
 
 class NoticeOptions(Struct, frozen=True, kw_only=True):
-    """What is told of by messages, as Artemis has it. ``sessions``: those that come and go too."""
+    """What is told of by messages, as Artemis has it. ``sessions``: those that come and go too.
+
+    ``management``: where requests of operators are sent. ``guarded``: the first word of the addresses whose rights each
+    operation takes, "" for none; ``views``: methods that only look.
+    ``kinds``: of `core/events/facts.py`, more that is told where a plugin of Artemis asks for it.
+    """
 
     address: str = NOTIFICATIONS
     sessions: bool = True
+    kinds: int = 0
+    management: str = MANAGEMENT
+    guarded: str = ""
+    views: str = VIEWS
+
+
+class UserLimit(Struct, frozen=True):
+    """How many sessions of CORE, and queues, a user may have at once; -1 for any number."""
+
+    sessions: int = -1
+    queues: int = -1
+
+
+class ServingOptions(Struct, frozen=True, kw_only=True):
+    """What Artemis sets for all connections and addresses of a broker, and Classic does not know.
+
+    ``ttl_override_ms``: after which silence clients are given up that agree on nothing with the broker, and those of
+    CORE whatever they say; -1: as they say. ``branch_ms``: how long a branch may last before it is prepared. ``users``:
+    limits of those who have some. ``demands_user``: what is sent carries a user who is known, or is refused.
+    ``uuid_namespace``: before names that are UUIDs, where settings are looked up. ``wildcards``: an address with
+    wildcards in its name has what is sent to all that it matches. ``messages_max``: in memory, -1 for any number.
+    """
+
+    ttl_override_ms: int = -1
+    branch_ms: int = 300_000
+    users: tuple[tuple[str, UserLimit], ...] = ()
+    demands_user: bool = False
+    uuid_namespace: str = ""
+    wildcards: bool = True
+    messages_max: int = -1
 
 
 class BrokerConfig(Struct, frozen=True, kw_only=True):
     """A broker, as a file describes it. ``zone``: where it is; ``client_zones``: rules of `cluster/zones.py`.
+
+    ``refresh_ms``: how often its files are looked at for changes, 0 for never.
 
     ``family``: whose file it is. ``peering``: what the file says about other brokers. A running broker does not act on
     it, so it is never a change.
@@ -249,6 +307,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     connectors: tuple[Connector, ...] = ()
     policies: tuple[PolicyEntry, ...] = ()
     destinations: tuple[Destination, ...] = ()
+    addresses: tuple[AddressEntry, ...] = ()
     queues: tuple[QueueDefinition, ...] = ()
     diverts: tuple[DivertEntry, ...] = ()
     virtual_topics: tuple[VirtualTopicEntry, ...] = (VirtualTopicEntry(),)
@@ -264,6 +323,8 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     zone: str = ""
     client_zones: tuple[str, ...] = ()
     notices: NoticeOptions = NoticeOptions()
+    refresh_ms: int = 0
+    serving: ServingOptions = ServingOptions()
 
 
 class Change(NamedTuple):
@@ -275,6 +336,17 @@ class Change(NamedTuple):
     live: bool
 
 
+SERVING_NAMES: Final = {
+    "ttl_override_ms": "connection-ttl-override",
+    "branch_ms": "transaction-timeout",
+    "users": "limits of users",
+    "demands_user": "reject-empty-validated-user",
+    "uuid_namespace": "uuid-namespace",
+    "wildcards": "wild-card-routing-enabled",
+    "messages_max": "global-max-messages",
+}
+
+
 def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
     """Return what must change to come from ``a`` to ``b``: groups of settings first, then what there may be many of."""
     found = [
@@ -284,11 +356,15 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         *_of_keyed("connector", _connectors(a), _connectors(b), live=False),
         *_of_keyed("policy", _policies(a), _policies(b), live=True),
         *_of_keyed("destination", _destinations(a), _destinations(b), live=True),
-        *_of_keyed("queue", {one.name: one for one in a.queues}, {one.name: one for one in b.queues}, live=False),
+        *_of_keyed(
+            "address", {one.name: one for one in a.addresses}, {one.name: one for one in b.addresses}, live=True
+        ),
+        *_of_keyed("queue", {one.name: one for one in a.queues}, {one.name: one for one in b.queues}, live=True),
         *_of_keyed("divert", {one.name: one for one in a.diverts}, {one.name: one for one in b.diverts}, live=True),
         *_of_keyed("virtual topic", _virtual(a), _virtual(b), live=True),
         *_of_keyed("composite", _composites(a), _composites(b), live=True),
         *_of_keyed("network connector", _networks(a), _networks(b), live=True),
+        *_of_keyed("bridge", _bridges(a), _bridges(b), live=True),
     ]
     if a.sharing != b.sharing:
         found.append(Change("sharing of the store", a.sharing, b.sharing, False))
@@ -300,8 +376,15 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
     if a.notices != b.notices:
         found.append(Change("notifications", a.notices, b.notices, False))
+    if a.refresh_ms != b.refresh_ms:
+        found.append(Change("period of looks for changes", a.refresh_ms, b.refresh_ms, False))
+    for name in ServingOptions.__struct_fields__:
+        old, new = getattr(a.serving, name), getattr(b.serving, name)
+        if old != new:
+            found.append(Change(SERVING_NAMES[name], old, new, False))
     if a.security != b.security:
-        found.append(Change("users and rights", a.security, b.security, False))
+        live = b.family is Dialect.ARTEMIS and a.security.guards == b.security.guards
+        found.append(Change("users and rights", a.security, b.security, live))
     return found
 
 
@@ -326,7 +409,10 @@ def _connectors(config: BrokerConfig) -> dict[Hashable, Any]:
 
 
 def _policies(config: BrokerConfig) -> dict[Hashable, Any]:
-    return {(one.pattern, one.routing): (dict(one.settings), one.bridge) for one in config.policies}
+    return {
+        (one.pattern, one.routing, *(("literal",) if one.literal else ())): (dict(one.settings), one.bridge)
+        for one in config.policies
+    }
 
 
 def _destinations(config: BrokerConfig) -> dict[Hashable, Any]:
@@ -339,6 +425,10 @@ def _virtual(config: BrokerConfig) -> dict[Hashable, Any]:
 
 def _composites(config: BrokerConfig) -> dict[Hashable, Any]:
     return {("topic" if one.topic else "queue", one.name): one for one in config.composites}
+
+
+def _bridges(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {one.options.name: one for one in config.core_bridges}
 
 
 def _networks(config: BrokerConfig) -> dict[Hashable, Any]:

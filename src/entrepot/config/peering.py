@@ -68,6 +68,8 @@ class GroupEntry(Struct, frozen=True, kw_only=True):
     """A broadcast group or a discovery group of Artemis.
 
     ``period_ms``: between two announcements, or until one is forgotten. ``connectors``: what a broadcast announces.
+    ``jgroups``: the channel, where a stack of JGroups says where members meet: at ``address`` or in ``directory``;
+    ``flaw``: why neither is known.
     """
 
     name: str
@@ -79,6 +81,8 @@ class GroupEntry(Struct, frozen=True, kw_only=True):
     local_address: str = ""
     local_port: int = -1
     connectors: tuple[Reference, ...] = ()
+    directory: str = ""
+    flaw: str = ""
 
 
 class ClusterEntry(Struct, frozen=True, kw_only=True):
@@ -173,6 +177,64 @@ class ReplayEntry(Struct, frozen=True, kw_only=True):
     at: Position
 
 
+class ScaleDownEntry(Struct, frozen=True, kw_only=True):
+    """What a node does with its messages when it stops (artemis.md 1.20). ``group``: which nodes take them, "" any.
+
+    ``connectors``: names, of which the first that leads to a member of the cluster is taken.
+    """
+
+    at: Position
+    group: str = ""
+    connectors: tuple[str, ...] = ()
+
+
+class GroupingEntry(Struct, frozen=True, kw_only=True):
+    """The ``<grouping-handler>`` of Artemis (1.21). ``kind``: as written; times in ms, ``forgets_ms`` -1 for never."""
+
+    name: str
+    at: Position
+    kind: str
+    address: str = ""
+    timeout_ms: int = 5_000
+    forgets_ms: int = -1
+    reaper_ms: int = 30_000
+
+
+class CacheEntry(Struct, frozen=True, kw_only=True):
+    """The cache of a connection router. ``timeout_ms`` 0: for ever."""
+
+    persisted: bool
+    timeout_ms: int
+
+
+class PoolEntry(Struct, frozen=True, kw_only=True):
+    """The brokers that a connection router chooses from: one of ``connectors``, ``group`` and ``cluster`` is given."""
+
+    user: str
+    password: str
+    check_ms: int
+    quorum: int
+    quorum_ms: int
+    local: bool
+    connectors: tuple[str, ...]
+    group: str
+    cluster: str
+
+
+class RouterEntry(Struct, frozen=True, kw_only=True):
+    """A connection router of Artemis (artemis.md 4.14). ``policy`` "": none; ``policy_value``: its one number."""
+
+    name: str
+    at: Position
+    key: str
+    key_filter: str = ""
+    local_filter: str = ""
+    policy: str = ""
+    policy_value: int = 0
+    cache: CacheEntry | None = None
+    pool: PoolEntry | None = None
+
+
 class Peering(Struct, frozen=True, kw_only=True):
     """All of one file. ``at``: where the broker has its name.
 
@@ -198,4 +260,7 @@ class Peering(Struct, frozen=True, kw_only=True):
     cluster_password: str = ""
     masked: bool = False
     redistributes: tuple[str, ...] = ()
+    routers: tuple[RouterEntry, ...] = ()
+    scale_down: ScaleDownEntry | None = None
+    grouping: GroupingEntry | None = None
     flaws: tuple[Flaw, ...] = ()

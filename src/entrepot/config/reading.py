@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -94,13 +95,14 @@ class Bean:
 class Reading(Struct, frozen=True):
     """What came of a file. ``config`` is None where a finding is an error; ``draft`` is what could be made of it then.
 
-    ``bean``: the broker's element, where the file is Classic's.
+    ``bean``: the broker's element, where the file is Classic's. ``files``: all that was read.
     """
 
     config: BrokerConfig | None
     findings: Findings
     bean: Bean | None = None
     draft: BrokerConfig | None = None
+    files: tuple[Path, ...] = ()
 
 
 class Reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from entrepot.core.security.access import Access, Rule
 from entrepot.core.security.directory import Certified, Directory, Subject, User
@@ -48,7 +49,8 @@ class Security(Struct, frozen=True, kw_only=True):
 
     ``names_suffice``: who gives a name and no password is ``anonymous`` too. ``narrowest``: only the most specific of
     the rules that cover a destination counts (Artemis), not all of them (Classic). ``certified``: who comes over TLS,
-    by his certificate alone, None for by his password; ``passwords``: whether others come in at all.
+    by his certificate alone, None for by his password; ``passwords``: whether others come in at all. ``reloads``: the
+    files of users count anew when they were changed.
     """
 
     users: tuple[UserEntry, ...] | None = None
@@ -60,6 +62,28 @@ class Security(Struct, frozen=True, kw_only=True):
     narrowest: bool = False
     certified: tuple[CertificateEntry, ...] | None = None
     passwords: bool = True
+    reloads: bool = False
+
+    @property
+    def guards(self) -> bool:
+        """Whether anybody is asked who he is, or kept from anything."""
+        return self.users is not None or self.rules is not None
+
+    def succeeding(self, former: Security) -> Security:
+        """Return what holds after ``former`` when the files were read again: its users, unless they count anew."""
+        if self.guards != former.guards:  # that takes a restart
+            return former
+        if self.reloads:
+            return self
+        return replace(
+            self,
+            users=former.users,
+            anonymous=former.anonymous,
+            stranger=former.stranger,
+            names_suffice=former.names_suffice,
+            certified=former.certified,
+            passwords=former.passwords,
+        )
 
 
 OPEN = Security()

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidConfiguration
@@ -24,6 +25,8 @@ from entrepot.config.xml import Element
 
 SECRET_NAME: Final = re.compile(r"password|passphrase|passwd|secret|credential", re.IGNORECASE)
 ENCRYPTED: Final = re.compile(r"ENC\((.*)\)", re.DOTALL)
+ENCRYPTED_OPTION: Final = re.compile(r"(?<=Password=)ENC\(([^()&;]*)\)")
+"""An option of a URI that holds a password."""
 DIRECTORIES: Final = ("home", "base", "conf", "data")
 PROPERTIES_OCTETS_MAX: Final = 1 * MIB
 FILLED_LENGTH_MAX: Final = 65_536  # a value that grows beyond this refers to itself, or was meant to harm
@@ -48,7 +51,7 @@ class Sources:
         self.findings: Final = findings
         self.defines: Final = dict(defines or {})
         self.environment: Final = dict(environment or {})
-        self.decrypt: Final = decrypt
+        self.decrypt = decrypt
         self.properties: Final[dict[str, str]] = {}
         self.directories: Final[dict[str, str]] = {}
         self.beans: Final[dict[str, Element]] = {}  # around the broker, by id: what it may refer to
@@ -57,6 +60,7 @@ class Sources:
             str, str
         ] = {}  # what was filled in before, so that nested values cost no more than their text
         self.file = ""
+        self.files: Final[dict[Path, None]] = {}  # all that was read: who waits for changes looks at these
         for given in (self.defines, self.environment):
             for name, value in given.items():
                 self.hide(name, value)
@@ -69,6 +73,7 @@ class Sources:
     def open(self, path: Path) -> bytes:
         """Return the configuration file, and let its directory be ``activemq.conf``. Raises InvalidConfiguration."""
         self.file = str(path)
+        self.files[path] = None
         try:
             data = path.read_bytes()
         except (OSError, ValueError) as error:
@@ -217,15 +222,20 @@ class Sources:
 
     def _decrypted(self, text: str) -> str:
         found = ENCRYPTED.fullmatch(text.strip())
-        if found is None:
+        if found is not None:
+            return self._plain(found[1])
+        if "=ENC(" not in text:
             return text
+        return ENCRYPTED_OPTION.sub(lambda option: quote(self._plain(option[1]), safe=""), text)
+
+    def _plain(self, hidden: str) -> str:
         if self.decrypt is None:
             raise InvalidConfiguration(
                 "the value is encrypted, ENC(...), and nothing here can decrypt it",
                 remedy="set ACTIVEMQ_ENCRYPTION_PASSWORD, or give the value by a variable of the environment",
             )
         try:
-            plain = self.decrypt(found[1])
+            plain = self.decrypt(hidden)
         except ValueError as error:
             raise InvalidConfiguration(f"the value cannot be decrypted: {error}", remedy="check the password") from None
         self.findings.hide(plain)

@@ -15,16 +15,19 @@ from mypy_extensions import i64
 from entrepot.base.environment import Entropy, Instant, WallTime
 from entrepot.base.reasons import Reason
 from entrepot.core.addressing.addresses import Addresses
+from entrepot.core.addressing.lingering import Lingering
 from entrepot.core.addressing.policy import Policies
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import RoutingTable, Target
 from entrepot.core.client_ids import ClientIds
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import Hub
+from entrepot.core.guiding import Guides
 from entrepot.core.leases.lease import Leases
 from entrepot.core.maintenance import Maintenance
+from entrepot.core.notes import Notes
 from entrepot.core.options import BrokerOptions
-from entrepot.core.ports import Host, Informant, Memory, Neighbours
+from entrepot.core.ports import CountedMemory, Host, Informant, Memory, Neighbours
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.queue.head import QueueHead
@@ -50,16 +53,24 @@ from entrepot.model.predicate import Predicate, compile_selector
 ALARMS_A_TURN: Final = 1_000
 
 
+def memory_of(options: BrokerOptions) -> Memory:
+    """Return the memory of a broker that is started with ``options``."""
+    if options.messages_max < 0:
+        return Memory(options.memory_limit)
+    return CountedMemory(options.memory_limit, options.messages_max)
+
+
 class BrokerCore(Host):
     """One broker. Call `tick` with the time before each stimulus, then a verb, then let the shell flush the journal."""
 
     def __init__(
         self, journal: JournalCore, options: BrokerOptions, policies: Policies, entropy: Entropy, hub: Hub
     ) -> None:
-        super().__init__(journal, Memory(options.memory_limit), hub, entropy)
+        super().__init__(journal, memory_of(options), hub, entropy)
         self.options: BrokerOptions = options
         self.policies: Policies = policies
         self.table: RoutingTable = RoutingTable()
+        self.table.wildcards = options.wildcards
         self.queues: Queues = Queues(self, policies, self.table)
         self.addresses: Addresses = Addresses(self, self.queues)
         self.letters: DeadLetters = DeadLetters(self, self.queues)
@@ -72,13 +83,20 @@ class BrokerCore(Host):
         self.sequences: Sequences = Sequences(journal)
         self.transactions: Transactions = Transactions(self.sending, self.letters, self.sequences)
         self.stages: Stages = Stages(self, self.sending, self.letters)
-        self.maintenance: Maintenance = Maintenance(self, self.reading, self.leases, self.stages, self.flow)
+        self.lingering: Lingering = Lingering(self, self.policies, self.table)
+        self.table.keeper = self.lingering
+        self.maintenance: Maintenance = Maintenance(
+            self, self.reading, self.leases, self.stages, self.flow, self.lingering
+        )
         self.access: Access = Access(self.table, self.addresses.services, Logins(self), hub)
         self.branches: Branches = Branches(self.transactions, self.access)
         self.clients: ClientIds = ClientIds()
         self.neighbours: Neighbours = Neighbours()
         self.informant: Informant = Informant()
+        self.guides: Guides = Guides()
+        self.notes: Notes = Notes(journal)
         self.temporary_prefix: str = "ID:"
+        self.documents: dict[int, dict[bytes, bytes]] = {}  # what the journal has for protocols, until one takes it
         self.addresses.retroactive = Retroaction(self, self.queues)
         self.queues.watchers.append(self.addresses.retroactive)
         self.queues.watchers.append(self.reading)

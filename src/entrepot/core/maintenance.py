@@ -8,6 +8,7 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
 from entrepot.core.addressing.address_settings import SLOW_KILL
+from entrepot.core.addressing.lingering import Lingering
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import RoutingTable
 from entrepot.core.effort import Rest
@@ -57,7 +58,9 @@ class _Sweeping(Rest):
 class Maintenance:
     """The sweep over all queues of one broker."""
 
-    def __init__(self, host: Host, reading: Reading, leases: Leases, stages: Stages, flow: FlowControl) -> None:
+    def __init__(
+        self, host: Host, reading: Reading, leases: Leases, stages: Stages, flow: FlowControl, lingering: Lingering
+    ) -> None:
         self.host: Host = host
         self.reading: Reading = reading
         self.queues: Queues = reading.queues
@@ -65,6 +68,7 @@ class Maintenance:
         self.leases: Leases = leases
         self.stages: Stages = stages
         self.flow: FlowControl = flow
+        self.lingering: Lingering = lingering
         self.swept: i64 = 0
         self.paces: dict[int, Pace] = {}  # of queues whose slow consumers are found by their rate
         self.sweeping: _Sweeping = _Sweeping(self)
@@ -102,6 +106,8 @@ class Maintenance:
         if self.paces:
             self._forget_paces()
         self.stages.sweep()
+        if self.lingering.since:
+            self.lingering.sweep()
         self.flow.free_waiters()
         return True
 

@@ -6,6 +6,8 @@ Called once per message or per state change of the data plane, so these are nati
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import Entropy
@@ -27,6 +29,7 @@ class Memory:
     def __init__(self, limit: i64) -> None:
         self.limit: i64 = limit
         self.used: i64 = 0
+        self.crowded: bool = False  # there are as many as may be, however small
         self.lent: i64 = (
             0  # octets of long frames that are not complete (`core/sending/loans.py`), not part of ``used``
         )
@@ -42,6 +45,29 @@ class Memory:
         message.holders -= 1
         if message.holders == 0:
             self.used -= message.size
+
+
+class CountedMemory(Memory):
+    """Memory that takes so many messages, and is full then (``global-max-messages``, artemis.md 4.8)."""
+
+    def __init__(self, limit: i64, most: i64) -> None:
+        super().__init__(limit)
+        self.most: i64 = most
+        self.count: i64 = 0
+
+    def hold(self, message: Message) -> None:
+        """Note that one more queue keeps ``message`` in memory."""
+        if message.holders == 0:
+            self.count += 1
+            self.crowded = self.count >= self.most
+        super().hold(message)
+
+    def release(self, message: Message) -> None:
+        """Note that one queue fewer keeps ``message`` in memory."""
+        super().release(message)
+        if message.holders == 0:
+            self.count -= 1
+            self.crowded = self.count >= self.most
 
 
 class ArrivalWatcher:
@@ -65,10 +91,11 @@ class ClaimWaiter:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ClientHolder:
-    """The connection that has a client id. ``peer``: where it comes from, for people."""
+    """The connection that has a client id. ``peer``: where it comes from, for people; ``user``: who is served there."""
 
-    def __init__(self, peer: str) -> None:
+    def __init__(self, peer: str, user: str = "") -> None:
         self.peer: str = peer
+        self.user: str = user
 
     def give_way(self, successor: str) -> None:
         """Give back all that is held under the client id, and end: ``successor`` (a peer) has it from now on."""
@@ -107,6 +134,14 @@ class Informant:
         raise Refused("this broker tells nobody what queues it has")
 
 
+class Postponed:
+    """Messages whose record is written, and which enter their queues later."""
+
+    def add(self, message: Message, queues: Sequence[QueueHead]) -> None:
+        """Let ``message`` enter ``queues`` later."""
+        raise Fault("nothing is postponed")
+
+
 class QueueAlarm(Alarm):
     """Rings for one queue, which does something later."""
 
@@ -131,6 +166,8 @@ class Host:
         self.fraction: float = 0.5  # in [0, 1), drawn anew for each delay: the jitter of redelivery delays
         self.ceased: bool = False  # the broker stops: what comes back from one consumer is not for the next one
         self.working: dict[int, bool] = {}  # identities of queues that go on in the next turn
+        self.postponed: Postponed | None = None  # set: who sends now has a message stored, and its queues get it later
+        self.carrying: bool = False  # a large transaction is under way: queues may have messages that are not in them
 
     def dead_letter(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:
         """Move ``message`` out of ``queue`` to its dead-letter address, or drop it as the policy says."""

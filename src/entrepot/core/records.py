@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.core.addressing.definition import LAYOUT as QUEUE_LAYOUT
 from entrepot.journal.names import INTERNAL_KIND
 from entrepot.journal.record import FORMAT, FORMAT_FIRST
 from entrepot.model.message import (
     ENVELOPE_INTERNAL,
     ENVELOPE_LAYOUT,
     ENVELOPE_STRETCHES,
+    LANGUAGE_AMQP,
     LANGUAGE_ANSWER,
     LANGUAGE_CORE,
     LANGUAGE_LOST,
+    LANGUAGE_MQTT,
     LANGUAGE_OPENWIRE,
     LANGUAGE_SAMPLE,
     LANGUAGE_STOMP,
@@ -36,12 +37,21 @@ KIND_SEQUENCE: Final = 7
 KIND_BRANCH: Final = 8
 KIND_COPIES: Final = 9
 KIND_UUID: Final = 10
+KIND_ADDRESS: Final = 11
+KIND_DIVERT: Final = 12
+KIND_NOTE: Final = 14
 KIND_STAGE: Final = 16
 KIND_STAGE_RUNS: Final = 17
 KIND_DECISION: Final = 18
 KIND_PUBLICATION: Final = 19
 KIND_SINK: Final = 20
 KIND_COUNT: Final = 21
+KIND_MQTT_SESSION: Final = 26
+KIND_MQTT_RECEIVED: Final = 27
+KIND_MQTT_SENT: Final = 28
+
+OF_PROTOCOLS: Final = (KIND_MQTT_SESSION, KIND_MQTT_RECEIVED, KIND_MQTT_SENT)
+"""Kinds that only the code of a protocol reads, which is loaded when there is such a document."""
 
 SCHEDULED_QUEUE: Final = 1
 PREPARED_QUEUE: Final = 2
@@ -94,6 +104,9 @@ KINDS: Final = [
         "core/sending/copies.py",
     ),
     Kind(KIND_UUID, "UUID of the node", "empty", "16 octets", "core/recovery.py"),
+    Kind(KIND_ADDRESS, "address", "name, UTF-8", "MessagePack: `AddressRecord`", "core/addressing/standing.py"),
+    Kind(KIND_DIVERT, "divert", "name, UTF-8", "MessagePack: `DivertRecord`", "core/addressing/standing.py"),
+    Kind(KIND_NOTE, "note", "part, UTF-8 · 0 · key, UTF-8", "UTF-8, as the part writes it", "core/notes.py"),
     Kind(
         KIND_STAGE,
         "closed stage",
@@ -124,6 +137,21 @@ KINDS: Final = [
     ),
     Kind(KIND_SINK, "user of a sink", "sink, UTF-8", "user, UTF-8", "core/stages/stage_ledger.py"),
     Kind(KIND_COUNT, "counter of a sink", "sink, UTF-8", "MessagePack: `CountRecord`", "core/stages/counting.py"),
+    Kind(
+        KIND_MQTT_SESSION,
+        "session of MQTT",
+        "client id, UTF-8",
+        "MessagePack: `SessionRecord`",
+        "protocols/mqtt/house.py",
+    ),
+    Kind(KIND_MQTT_RECEIVED, "QoS 2 received", "client id, UTF-8 · 0 · u16 id", "empty", "protocols/mqtt/house.py"),
+    Kind(
+        KIND_MQTT_SENT,
+        "QoS 2 on its way out",
+        "client id, UTF-8 · 0 · u16 id",
+        "u8 1 · i64 message · u32 queue; u8 2: PUBREC came",
+        "protocols/mqtt/house.py",
+    ),
 ]
 
 RESERVED_QUEUES: Final = [
@@ -137,13 +165,19 @@ LANGUAGES: Final = [
     Entry(LANGUAGE_STOMP, "STOMP", "a tail: header lines, an empty line, the body, a NUL"),
     Entry(LANGUAGE_OPENWIRE, "OpenWire", "from type octet to end: loose, without cache, version 12"),
     Entry(LANGUAGE_CORE, "CORE", "length of the body + 13, body, headers and properties, as on channels from 129 on"),
+    Entry(LANGUAGE_AMQP, "AMQP", "the sections of the message, without delivery annotations"),
+    Entry(LANGUAGE_MQTT, "MQTT", "properties of MQTT 5 behind their length, if there are some; the payload"),
     Entry(LANGUAGE_ANSWER, "management", "JSON: what a management address answers"),
     Entry(LANGUAGE_LOST, "lost", "nothing: the dead letter of a message whose record could not be read"),
 ]
 
+QUEUE_LAYOUT: Final = 2
+"""The first octet of a queue's document. Layout 1 has none: it begins as a map of MessagePack does, from 0x80 on."""
+
 LAYOUTS: Final = [
     Entry(FORMAT_FIRST, "journal", "the format in META, at the head of each segment: before 0.1.0"),
-    Entry(FORMAT, "journal", "messages may have internal annotations, queues are kept as definitions"),
+    Entry(2, "journal", "messages may have internal annotations, queues are kept as definitions"),
+    Entry(FORMAT, "journal", "a large transaction may be written in parts, between batches of others"),
     Entry(ENVELOPE_LAYOUT, "envelope", "as drawn in `model/message.py`"),
     Entry(ENVELOPE_STRETCHES, "envelope", "the same; the large body lies in stretches that have checksums"),
     Entry(ENVELOPE_INTERNAL, "envelope", "has internal annotations too"),

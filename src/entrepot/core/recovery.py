@@ -5,6 +5,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from entrepot.core.addressing.definition import decode, is_older
+from entrepot.core.addressing.standing import decode_divert, types_in
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.events import trace as facts
 from entrepot.core.leases.lease import Lease
@@ -14,14 +15,17 @@ from entrepot.core.queue.stock import trim
 from entrepot.core.queue.values import LastValues
 from entrepot.core.records import (
     FIRST_QUEUE,
+    KIND_ADDRESS,
     KIND_BRANCH,
     KIND_CLAIM,
     KIND_COPIES,
     KIND_COUNT,
     KIND_DECISION,
+    KIND_DIVERT,
     KIND_DUPLICATE,
     KIND_LEASE,
     KIND_NODE,
+    KIND_NOTE,
     KIND_NUMBERS,
     KIND_PUBLICATION,
     KIND_QUEUE,
@@ -30,6 +34,7 @@ from entrepot.core.records import (
     KIND_STAGE,
     KIND_STAGE_RUNS,
     KIND_UUID,
+    OF_PROTOCOLS,
     PREPARED_QUEUE,
     SCHEDULED_QUEUE,
     STAGED_QUEUE,
@@ -66,10 +71,14 @@ class Rebuilder(RecoverySink):
         elif kind == KIND_NUMBERS:
             broker.ids.reserved = int.from_bytes(value, "big")
             broker.ids.number = broker.ids.reserved
+        elif kind == KIND_NOTE:
+            broker.notes.recovered(key, value)
         elif kind == KIND_DUPLICATE:
             broker.sending.duplicates.recovered(key)
         elif kind == KIND_COPIES:
             self.copies[key] = value
+        elif kind in (KIND_ADDRESS, KIND_DIVERT):
+            self._standing(kind, key, value)
         elif kind == KIND_SEQUENCE:
             broker.sequences.recovered(key, value)
         elif kind == KIND_BRANCH:
@@ -80,6 +89,8 @@ class Rebuilder(RecoverySink):
             self.lease_documents.append(decode_lease(value))
         elif kind == KIND_CLAIM:
             self.claim_documents.append(decode_claim(value))
+        elif kind in OF_PROTOCOLS:
+            broker.documents.setdefault(kind, {})[key] = value
 
     def message(
         self,
@@ -111,7 +122,7 @@ class Rebuilder(RecoverySink):
             if deliveries > 0:
                 queue.stock.note_attempts(int(number), deliveries)
         else:
-            queue.recovered(number, priority, expiration, deliveries)
+            queue.recovered(number, priority, expiration, deliveries, size)
 
     def documents_end(self) -> None:
         """All documents came. A queue's may come after those of its leases, so leases wait until now."""
@@ -143,6 +154,16 @@ class Rebuilder(RecoverySink):
         if is_older(value):
             self.older.append(queue)
         broker.queues.next_queue = max(broker.queues.next_queue, identity + 1, FIRST_QUEUE)
+
+    def _standing(self, kind: int, key: bytes, value: bytes) -> None:
+        queues = self.broker.queues
+        queues.standing.recovered(kind, key, value)
+        name = key.decode()
+        if kind == KIND_DIVERT:
+            queues.table.add_divert(decode_divert(name, value))
+        else:
+            queues.table.address(name).created_by_operator = True
+            queues.table.declared[name] = types_in(value)
 
     def _lease(self, record: LeaseRecord) -> None:
         lease = self._of(record.queue, record.group)

@@ -28,15 +28,20 @@ from entrepot.driver.shards import Shards
 SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find the last matches in a long queue
 NO_LIMIT: Final = 1 << 40
 RETRY: Final = 0.05  # s
+ARRIVAL_LOOK: Final = 0.1  # s between two looks whether something came
 
 
 class Query(msgspec.Struct, frozen=True):
-    """What a query wants. ``wait_ms``: how long a batch waits for a first message."""
+    """What a query wants. ``wait_ms``: how long a batch waits for a first message.
+
+    ``arrival_ms``: AvailableNow of a reader that is demand: so long without a new message means that all was brought.
+    """
 
     subject: Subject
     reach: Reach
     starting: str  # the option startingPosition
     wait_ms: int
+    arrival_ms: int = 0
 
 
 class Holding:
@@ -165,10 +170,29 @@ class Holding:
     def _set_targets(self) -> Course[None]:
         self._unprepared = False
         yield from self.shards.meet()
-        self.targets = {}
+        targets = yield from self._ends()
+        if self.query.subject.demand:
+            targets = yield from self._arrived(targets)
+        self.targets = targets
+
+    def _ends(self) -> Course[dict[str, int]]:
+        """Return where what is there ends on each shard that answers."""
+        ends: dict[str, int] = {}
         for shard in self.shards.live():
             yield from shard.claim(shard.ledger.tail, 0)
-            self.targets[shard.broker] = shard.ledger.tail + shard.ledger.more
+            ends[shard.broker] = shard.ledger.tail + shard.ledger.more
+        return ends
+
+    def _arrived(self, ends: dict[str, int]) -> Course[dict[str, int]]:
+        """Return `_ends` when nothing has come for a while: the first claim was the demand that bridges heard of."""
+        quiet = self.query.arrival_ms / 1000
+        since = self._clock()
+        while (left := since + quiet - self._clock()) > 0:
+            yield from wait(min(left, ARRIVAL_LOOK))
+            found = yield from self._ends()
+            if found != ends:
+                ends, since = found, self._clock()
+        return ends
 
     def _expect_targets(self) -> Course[None]:
         """AvailableNow has promised to read what these shards had: wait for those that are away."""

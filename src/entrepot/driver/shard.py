@@ -20,11 +20,12 @@ WAIT_MS_MAX: Final = 60_000  # of one CLAIM (docs/leases.md)
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Whose lease on what."""
+    """Whose lease on what. ``demand``: bridges are to bring here what other brokers have of it."""
 
     destination: str
     subscription: str
     selector: str = ""
+    demand: bool = False
 
     def headers(self) -> dict[str, str]:
         """Return the headers that every verb carries."""
@@ -97,14 +98,14 @@ class Shard:
 
     def claim(self, start: int, most: int) -> Course[int]:
         """Extend the range to at most ``start`` + ``most``; return its end as far as it came in one step."""
-        answer = yield from self._verb("CLAIM", {"start": str(start), "max": str(most)})
+        answer = yield from self._verb("CLAIM", self._claim(start, most))
         return number(answer, "end")
 
     def begin_claim(self, start: int, most: int, wait_ms: int) -> Course[None]:
         """Ask for a claim that waits until something is there; `claimed` tells. A second one is not begun."""
         if self._claiming:
             return
-        fields = {"start": str(start), "max": str(most), "wait": str(min(wait_ms, WAIT_MS_MAX))}
+        fields = {**self._claim(start, most), "wait": str(min(wait_ms, WAIT_MS_MAX))}
         try:
             self._claiming = yield Say(self.line, "CLAIM", self._fields(fields))
         except Unreachable:
@@ -136,6 +137,12 @@ class Shard:
         """Drop the connection; the lease stays."""
         self.live = False
         self.line.close()
+
+    def _claim(self, start: int, most: int) -> dict[str, str]:
+        fields = {"start": str(start), "max": str(most)}
+        if self.subject.demand:
+            fields["demand"] = "true"  # each time: it ends with a connection
+        return fields
 
     def _verb(self, command: str, fields: dict[str, str]) -> Course[Answer]:
         try:

@@ -22,6 +22,7 @@ from entrepot.base.errors import Fault, InvalidOption
 from entrepot.ha.failback import Heard
 from entrepot.ha.lease import BACKUP, PRIMARY, Grant, Record, Rules, Tenure, Watch, patience, refuse_twin
 from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.standing import Standing
 
 LOOK_EVERY: Final[Duration] = 100 * MILLISECOND
 """Between two looks at a lock that does not wake us: a tenth of what a takeover may take."""
@@ -196,15 +197,58 @@ class GiveBack:
     """The primary asks for its store: stop, and release."""
 
 
-Effect = Look | Recall | Swap | Sleep | Won | Lost | AskBack | Heed | GiveBack
+class Recorded:
+    """What was proposed with ``serial`` stands in the record, and nothing that was proposed before can any more."""
+
+    def __init__(self, serial: int) -> None:
+        self.serial: Final = serial
+
+
+Effect = Look | Recall | Swap | Sleep | Won | Lost | AskBack | Heed | GiveBack | Recorded
+
+
+class Proposals:
+    """Who shall be eligible, as the broker has it, the last renewal carried it, and the record is known to say."""
+
+    def __init__(self) -> None:
+        self.wanted: tuple[int, dict[str, int]] = (0, {})
+        self.sent = 0
+        self.recorded = 0
+
+    def propose(self, serial: int, eligible: dict[str, int]) -> None:
+        """Have ``eligible`` in the record; wake the candidate then. May be called by another thread."""
+        self.wanted = (serial, eligible)
+
+    @property
+    def open(self) -> bool:
+        """Say whether the record is to be changed."""
+        return self.wanted[0] != self.recorded
+
+    def send(self, mine: Record) -> None:
+        """The record is put into the lock."""
+        serial, eligible = self.wanted
+        if serial:
+            mine.eligible = eligible
+            self.sent = serial
+
+    def answered(self) -> list[Effect]:
+        """The record stands there."""
+        if self.sent == self.recorded:
+            return []
+        self.recorded = self.sent
+        return [Recorded(self.sent)]
 
 
 class Candidate:
     """One broker and the lease of one store. Call `wake` to begin; carry out effects in order, each to its end."""
 
-    def __init__(self, mine: Record, options: SharedStoreOptions) -> None:
-        """``mine``: our record; changed here, and put into the lock by the shell."""
+    def __init__(self, mine: Record, options: SharedStoreOptions, standing: Standing | None = None) -> None:
+        """``mine``: our record; changed here, and put into the lock by the shell.
+
+        ``standing``: of this broker's copy, where the store is replicated; None where it is shared.
+        """
         self.mine: Final = mine
+        self.standing: Final = standing
         self.options: Final = options
         self.rules = Rules(options.part, twins=options.twins)
         self.tenure: Final = Tenure(options.lease)
@@ -223,6 +267,7 @@ class Candidate:
         self._claimed: Instant = 0
         self._asked_back: Instant | None = None
         self._heard: Final = Heard()
+        self.proposals: Final = Proposals()
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -347,7 +392,7 @@ class Candidate:
             free = self._is_dead(record, sight, now)
         else:
             free = self._is_over(record, now)
-        if not free:
+        if not free or not (self.standing is None or self.standing.may_claim(record)):
             return self._wait(Signal.WAIT, now)
         self._move(Signal.FREE)
         return self._ask(Recall(), now)
@@ -435,6 +480,9 @@ class Candidate:
         mine.since = wall
         mine.released = False
         mine.reserved = ""
+        if self.standing is not None:
+            mine.eligible = self.standing.claimed(record, mine.epoch)
+            self.standing.claims(mine.epoch)
         self._claimed = now
         return self._ask(Swap(self._sight.version), now)
 
@@ -463,10 +511,11 @@ class Candidate:
         lost = self._held_on(now)
         if lost:
             return lost
-        if now < self.tenure.deadline():
+        if now < self.tenure.deadline() and (self.tenure.failing or not self.proposals.open):
             return [Sleep(self.tenure.deadline(), watching=False)]
         self._move(Signal.RENEW)
         self.mine.beat += 1
+        self.proposals.send(self.mine)
         return self._ask(Swap(self.version), now)
 
     def _renewed(self, now: Instant) -> list[Effect]:
@@ -474,8 +523,10 @@ class Candidate:
             self._move(Signal.LOSE)
             return [Lost()]
         self._move(Signal.DONE)
+        recorded = self.proposals.answered()
         heeds = self.options.part == BACKUP and self.options.allow_failback and not self.gave_back
-        return [*([Heed()] if heeds else []), Sleep(self.tenure.deadline(), watching=False)]
+        until = now if self.proposals.open else self.tenure.deadline()  # it was made while the lock was asked
+        return [*recorded, *([Heed()] if heeds else []), Sleep(until, watching=False)]
 
     def _doubt(self, now: Instant) -> list[Effect]:
         """Whether the lock was changed is not known: find out."""

@@ -71,7 +71,8 @@ class Record:
     """What the holder writes where others look. ``instance`` is fresh for each process; ``beat`` rises with renewals.
 
     ``released``: handed back on purpose; ``reserved``: and not to everybody, see `Rules`. ``place``: identity of the
-    file it was written to (0 where there is none).
+    file it was written to (0 where there is none). ``eligible``: which copies of a replicated store may be served next,
+    and the epoch in which each joined (`ha/standing.py`); empty for a store that is shared.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Record:
         place: int = 0,
         released: bool = False,
         reserved: str = "",
+        eligible: dict[str, int] | None = None,
     ) -> None:
         self.name = " ".join(name.split())  # the record has lines
         self.host = host
@@ -102,6 +104,7 @@ class Record:
         self.place = place
         self.released = released
         self.reserved = reserved
+        self.eligible: dict[str, int] = {} if eligible is None else eligible
 
     def describe(self) -> str:
         """Return who it is, for people."""
@@ -123,6 +126,7 @@ class Record:
             "place": self.place,
             "released": self.released,
             "reserved": self.reserved,
+            **({"eligible": self.eligible} if self.eligible else {}),
         }
 
     def encode(self) -> bytes:
@@ -150,8 +154,9 @@ def decode(octets: bytes) -> Record | None:
             place=int(facts["place"]),
             released=bool(facts["released"]),
             reserved=str(facts.get("reserved", "")),
+            eligible={str(copy): int(epoch) for copy, epoch in facts.get("eligible", {}).items()},
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -246,6 +251,7 @@ class Tenure:
         self.epoch = 0
         self.until: Instant = 0
         self.lost = ""
+        self.failing = False  # the last renewal was not answered
         self._next: Instant = 0
 
     def won(self, grant: Grant) -> None:
@@ -260,11 +266,13 @@ class Tenure:
             self.lose("its renewal was answered after the lease had ended: the broker or its disk stood still")
             return False
         self.until = asked + self.options.trusted
+        self.failing = False
         self._next = asked + self.options.renew_every
         return True
 
     def failed(self, now: Instant) -> None:
         """A renewal failed in a way that may pass: try again soon, as long as there is time."""
+        self.failing = True
         self._next = now + self.options.renew_every // 4
 
     def lose(self, why: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import Fault
 from entrepot.ha.lease import EITHER, PARTS, LeaseOptions
+
+if TYPE_CHECKING:
+    from entrepot.ha.replication_options import ReplicationOptions
 
 FILE_LOCKER: Final = "file"
 
@@ -20,6 +23,7 @@ class SharedStoreOptions:
       primary comes. A crash hands over always.
     - ``allow_failback``: an active backup gives the store back when a primary asks for it.
     - ``restart_backup``: a backup that gave it back waits again, instead of ending.
+    - ``replication``: each broker has a store of its own, a copy of the primary's; None where they share one.
     - ``holder``: the name in the lock, "" for the broker's; ``twins``: another broker may have the same.
     """
 
@@ -35,6 +39,7 @@ class SharedStoreOptions:
         restart_backup: bool = True,
         holder: str = "",
         twins: bool = False,
+        replication: ReplicationOptions | None = None,
     ) -> None:
         if part not in PARTS:
             raise Fault(f"{part!r} is no part in a pair")
@@ -47,3 +52,4 @@ class SharedStoreOptions:
         self.restart_backup: Final = restart_backup
         self.holder: Final = holder
         self.twins: Final = twins
+        self.replication: Final = replication

@@ -21,6 +21,7 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND
 from entrepot.io.certificates import certified
+from entrepot.io.tls import asked_name
 from entrepot.io.turns import Turn, delay_seconds
 from entrepot.protocols.session import NEVER, Session, Shell
 
@@ -130,6 +131,7 @@ class Connection(Shell):
     def connection_made(self, transport: asyncio.Transport) -> None:
         """The socket is open: make its session."""
         self.transport = transport
+        self.server_name = asked_name(transport.get_extra_info("ssl_object"))
         transport.set_write_buffer_limits(high=int(self.options.write_mark_high), low=int(self.options.write_mark_low))
         turn = self.turn
         turn.begin()
@@ -243,23 +245,20 @@ class Connection(Shell):
             data = session.outgoing()
             if len(data) > 0:
                 transport.write(data)
-                if self.full:
-                    self._check_unread(transport.get_write_buffer_size())
+                if self.full:  # stop reading a peer that asks for answers which it does not read
+                    unsent: i64 = transport.get_write_buffer_size()
+                    turn = self.turn
+                    turn.unread(self.unsent, unsent)
+                    self.unsent = unsent
+                    if unsent > turn.share(self.options.output_octets_max, self.options.write_mark_high):
+                        self.choked = True
+                        self._adjust_reading()
             if session.closing:
                 self._finish()
             else:
                 self._arm()
         except Exception as error:
             self._break_off(error)
-
-    def _check_unread(self, unsent: i64) -> None:
-        """The peer has not taken ``unsent`` octets: stop reading when it asks for answers that it does not read."""
-        turn = self.turn
-        turn.unread(self.unsent, unsent)
-        self.unsent = unsent
-        if unsent > turn.share(self.options.output_octets_max, self.options.write_mark_high):
-            self.choked = True
-            self._adjust_reading()
 
     def _after(self) -> None:
         """Do what the session wants after it was called."""

@@ -4,79 +4,114 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, assert_never
+from pathlib import Path
+from typing import Final, Protocol, assert_never
 
 from entrepot.base.environment import SECOND, Entropy
-from entrepot.base.errors import OperatorError, PeerError
+from entrepot.base.errors import OperatorError, PeerError, Refused
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.clusters.connection import Carry, ClusterConnection
-from entrepot.cluster.clusters.contact import Contact, Effect
+from entrepot.cluster.clusters.contact import Effect
+from entrepot.cluster.clusters.draining import Drain
 from entrepot.cluster.clusters.groups import (
     DATAGRAM_OCTETS_MAX,
     Announcement,
     BroadcastGroup,
+    DiscoveryGroup,
     Event,
     Hearing,
     encode,
+    wrapped,
 )
+from entrepot.cluster.routers.router import Routers
 from entrepot.config.clusters import Clusters
 from entrepot.io.connection import Connection
 from entrepot.io.datagram import Group, listen, speak
+from entrepot.io.folder import Folder
 from entrepot.io.options import no_option
-from entrepot.io.tcp import dial
+from entrepot.io.tcp import Listener, dial
 from entrepot.io.turns import Turn
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.session import Session, Shell
 
+STANDSTILL_S: Final = 20  # of a scale-down in which nothing moves: then the broker stops with what it still has
 SWEEP_S: Final = 0.5  # between two looks for nodes that announce themselves no more
 
 log: Final = logging.getLogger("entrepot.cluster")
+
+
+class Caller(Protocol):
+    """Who dials, and hears what becomes of it: a contact of a cluster, a probe of a router."""
+
+    def open(self, shell: Shell, attempt: int) -> Session:
+        """Return the session of the connection ``attempt``."""
+
+    def failed(self, attempt: int, why: str) -> None:
+        """It did not come about, or is lost."""
+
+
+class Hears(Protocol):
+    """Who is told what a discovery group hears: a cluster connection, the pool of a router."""
+
+    def heard(self, event: Event) -> None:
+        """Somebody is there, or is there no more."""
 
 
 class Contacts:
     """All connections that the cluster connections of one broker opened to learn who is there, and its groups."""
 
     def __init__(
-        self, turn: Turn, clusters: Sequence[ClusterConnection], said: Clusters, entropy: Entropy, carry: Carry
+        self,
+        turn: Turn,
+        clusters: Sequence[ClusterConnection],
+        said: Clusters,
+        ports: tuple[Entropy, str],
+        carry: Carry,
+        routers: Routers | None = None,
     ) -> None:
+        """``ports``: where identities come from, and the id of this node."""
         self.clusters: Final = clusters
         self._turn: Final = turn
         self._said: Final = said
-        self._entropy: Final = entropy
+        self._entropy, self._node = ports
+        self._routers: Final = routers
         self._carry: Final = carry
-        self._connections: dict[tuple[Contact, int], Connection] = {}
-        self._dialling: dict[tuple[Contact, int], asyncio.Task[None]] = {}
+        self._connections: dict[tuple[Caller, int], Connection] = {}
+        self._dialling: dict[tuple[Caller, int], asyncio.Task[None]] = {}
         self._tokens: dict[str, None] = {}
-        self._groups: list[Group] = []
-        self._hearings: list[tuple[Hearing, Sequence[ClusterConnection]]] = []
+        self._groups: list[Group | Folder] = []
+        self._hearings: list[tuple[Hearing, Sequence[Hears]]] = []
+        self._drain: Drain | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    async def start(self) -> None:
+    async def start(self, drain: Drain | None = None) -> None:
         """Dial, announce this broker and listen. Raises OperatorError for a group that cannot be joined."""
         for cluster in self.clusters:
             self._turn.run(partial(cluster.start, self._perform, self._carry))
-        if not self.clusters:
+        self._drain = drain
+        if drain is not None:
+            drain.connect(self._perform, self._carry)
+        routers = self._routers
+        if routers is not None:
+            self._turn.run(partial(routers.start, self._perform))
+        pools = [] if routers is None else [one.pool for one in routers.routers.values() if one.pool is not None]
+        if not self.clusters and not pools:
             return
-        node = self.clusters[0].topology.own.node
+        node = self._node
         for broadcast in self._said.broadcasts:
             await self._announce(broadcast, node)
         for group in self._said.discoveries:
-            told = [one for one in self.clusters if group.name in self._said.hears.get(one.options.name, ())]
+            told: list[Hears] = [
+                one for one in self.clusters if group.name in self._said.hears.get(one.options.name, ())
+            ]
+            told += [one for one in pools if group.name in one.options.groups]
             if told:
                 hearing = Hearing(group, node, self._tokens)
                 self._hearings.append((hearing, told))
                 heard = partial(self._heard, hearing, told)
-                self._groups.append(
-                    await listen(
-                        group.address,
-                        group.port,
-                        heard,
-                        interface=group.local_address,
-                        octets_max=DATAGRAM_OCTETS_MAX,
-                    )
-                )
+                self._groups.append(await self._listen(group, heard))
         if self._hearings:
             self._sweep()
 
@@ -88,6 +123,8 @@ class Contacts:
             group.close()
         for cluster in self.clusters:
             self._turn.run(cluster.stop)
+        if self._routers is not None:
+            self._turn.run(self._routers.stop)
         tasks = list(self._dialling.values())
         for task in tasks:
             task.cancel()
@@ -95,34 +132,74 @@ class Contacts:
         for connection in list(self._connections.values()):
             connection.abort()
 
+    async def scale_down(self, why: str, listeners: Sequence[Listener]) -> None:
+        """Give all to another node, if the configuration wants that: clients go first, so that nothing is in flight.
+
+        It takes as long as there is progress. What does not get there stays in the journal, and is served again when
+        this broker is started again.
+        """
+        drain, turn = self._drain, self._turn
+        if drain is None or self._said.scale_down is None:
+            return
+        try:
+            if drain.is_over:
+                turn.run(drain.begin)
+        except Refused as refused:
+            log.error("scale-down: AMQ222181: %s", refused)
+            return
+        for listener in listeners:
+            listener.stop_reading()
+        await asyncio.gather(*(listener.drain(why) for listener in listeners))
+        moved, until = -1, 0.0
+        while not drain.is_over:
+            if drain.moved != moved:
+                moved, until = drain.moved, turn.loop.time() + STANDSTILL_S
+            if turn.loop.time() > until:
+                log.error("scale-down: AMQ222181: nothing moved for %d s; the rest stays here", STANDSTILL_S)
+                turn.run(drain.abort)
+                return
+            await asyncio.sleep(0.01)
+        log.info("scale-down: %s", drain.report())
+
     # -- groups --------------------------------------------------------------------------------------------------------
 
     async def _announce(self, broadcast: BroadcastGroup, node: str) -> None:
         token = self._entropy.token(16).hex()
         self._tokens[token] = None
         try:
-            data = encode(Announcement(node, token, broadcast.connectors))
+            data = wrapped(encode(Announcement(node, token, broadcast.connectors)), broadcast.channel)
         except PeerError as error:
             log.error("the broadcast group %r: %s", broadcast.name, error)
             return
-        group = await speak(
-            broadcast.address,
-            broadcast.port,
-            interface=broadcast.local_address,
-            local_port=max(broadcast.local_port, 0),
-        )
+        group: Group | Folder
+        if broadcast.directory:
+            group = await Folder(Path(broadcast.directory) / broadcast.channel, node).open()
+        else:
+            group = await speak(
+                broadcast.address,
+                broadcast.port,
+                interface=broadcast.local_address,
+                local_port=max(broadcast.local_port, 0),
+            )
         self._groups.append(group)
         self._say(broadcast, group, data)
 
-    def _say(self, broadcast: BroadcastGroup, group: Group, data: bytes) -> None:
+    async def _listen(self, group: DiscoveryGroup, heard: Callable[[bytes, str], None]) -> Group | Folder:
+        if group.directory:
+            return await Folder(Path(group.directory) / group.channel, self._node, heard).open()
+        return await listen(
+            group.address, group.port, heard, interface=group.local_address, octets_max=DATAGRAM_OCTETS_MAX
+        )
+
+    def _say(self, broadcast: BroadcastGroup, group: Group | Folder, data: bytes) -> None:
         group.say(data)
         delay = broadcast.period / SECOND
         self._timers[broadcast.name] = self._turn.loop.call_later(delay, self._say, broadcast, group, data)
 
-    def _heard(self, hearing: Hearing, told: Sequence[ClusterConnection], data: bytes, sender: str) -> None:
+    def _heard(self, hearing: Hearing, told: Sequence[Hears], data: bytes, sender: str) -> None:
         self._turn.run(lambda: self._tell(hearing.heard(data, int(self._turn.now)), told))
 
-    def _tell(self, events: list[Event], told: Sequence[ClusterConnection]) -> None:
+    def _tell(self, events: list[Event], told: Sequence[Hears]) -> None:
         for event in events:
             for cluster in told:
                 cluster.heard(event)
@@ -137,7 +214,7 @@ class Contacts:
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
-    def _perform(self, contact: Contact, effects: list[Effect]) -> None:
+    def _perform(self, contact: Caller, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
                 case Dial(attempt, place):
@@ -150,10 +227,10 @@ class Contacts:
                 case _:
                     assert_never(effect)
 
-    def _dialled(self, key: tuple[Contact, int], done: asyncio.Task[None]) -> None:
+    def _dialled(self, key: tuple[Caller, int], done: asyncio.Task[None]) -> None:
         self._dialling.pop(key, None)
 
-    def _drop(self, contact: Contact, attempt: int) -> None:
+    def _drop(self, contact: Caller, attempt: int) -> None:
         connection = self._connections.pop((contact, attempt), None)
         if connection is not None:
             connection.shut("this broker needs it no more")
@@ -162,7 +239,7 @@ class Contacts:
         if task is not None and task is not asyncio.current_task():
             task.cancel()
 
-    async def _dial(self, contact: Contact, attempt: int, place: Endpoint) -> None:
+    async def _dial(self, contact: Caller, attempt: int, place: Endpoint) -> None:
         def make(shell: Shell, peer: str) -> Session:
             assert isinstance(shell, Connection)
             self._connections[(contact, attempt)] = shell
@@ -179,5 +256,5 @@ class Contacts:
         except OSError as error:
             self._failed(contact, attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
 
-    def _failed(self, contact: Contact, attempt: int, why: str) -> None:
+    def _failed(self, contact: Caller, attempt: int, why: str) -> None:
         self._turn.run(partial(contact.failed, attempt, why))

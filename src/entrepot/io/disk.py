@@ -34,7 +34,7 @@ from entrepot.io.descriptors import let_go
 from entrepot.io.folders import Folders
 from entrepot.io.lock import DirectoryLock, unusable
 from entrepot.io.worker import RESERVE_BYTES, Notify, Operation, Worker
-from entrepot.io.written import WrittenFiles
+from entrepot.io.written import WrittenFiles, read_failed, read_over
 from entrepot.journal.ports import JournalEvents, JournalPort
 
 READ_FILES_MAX: Final = 128
@@ -44,7 +44,10 @@ GONE: Final = (errno.ENOENT, errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.ENOD
 
 
 class Disk(JournalPort):
-    """The files of one data directory, locked for this process until `close`."""
+    """The files of one data directory, locked for this process until `close`.
+
+    ``worker``: the thread that changes them. ``files``: those that it has open.
+    """
 
     def __init__(
         self,
@@ -69,19 +72,20 @@ class Disk(JournalPort):
         except OSError as error:
             self._unlock()
             raise unusable(directory, error) from error
-        self._worker: Final = Worker(self._folders, notify, reserve_bytes)
-        self._files: Final = WrittenFiles(self._worker, self._lock, look, preallocate=preallocate)
+        self.worker: Final = Worker(self._folders, notify, reserve_bytes)
+        self.files: Final = WrittenFiles(self.worker, self._lock, look, preallocate=preallocate)
+        self.sync_times: Final = self.files.sync_times
         self._looking_at_space = False
         self._read_files: dict[str, int] = {}
         self._blob_ends: dict[int, int] = {}
         self._closed = False
-        self._worker.start()
+        self.worker.start()
 
     # -- asked by the core, on the loop --------------------------------------------------------------------------------
 
     def attach(self, events: JournalEvents) -> None:
         """Send completions to ``events``."""
-        self._worker.events = events
+        self.worker.events = events
 
     def names(self) -> list[str]:
         """Return the names of all segments and scratch files, sorted."""
@@ -99,16 +103,8 @@ class Disk(JournalPort):
 
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Return up to ``length`` octets at ``offset``, including what is still to be written."""
-        waiting = list(self._files.unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
-        try:
-            data = self._pread(name, offset, length)
-        except FileNotFoundError as error:
-            if not waiting:
-                raise read_failed(name, error) from error
-            data = b""
-        except OSError as error:
-            raise read_failed(name, error) from error
-        return overlay(data, offset, length, waiting) if waiting else data
+        waiting = list(self.files.unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
+        return read_over(lambda: self._pread(name, offset, length), waiting, name, offset, length)
 
     def _pread(self, name: str, offset: int, length: int) -> bytes:
         descriptor = self._read_files.get(name)
@@ -127,26 +123,26 @@ class Disk(JournalPort):
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file, from the spare one when that fits."""
-        self._worker.ask(lambda: self._files.create(name, expected))
+        self.worker.ask(lambda: self.files.create(name, expected))
 
     def write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
         """Write ``head`` and ``body`` at ``offset``."""
-        self._files.unwritten.setdefault(name, deque()).append((offset, head, body))
-        self._worker.ask(lambda: self._files.write(name, offset, head, body))
+        self.files.unwritten.setdefault(name, deque()).append((offset, head, body))
+        self.worker.ask(lambda: self.files.write(name, offset, head, body))
 
     def sync(self, token: int) -> None:
         """Sync all that was asked for."""
-        self._worker.ask(lambda: self._files.sync(token))
+        self.worker.ask(lambda: self.files.sync(token))
 
     def trim(self, name: str, length: int) -> None:
         """Give back what is behind ``length``."""
-        self._worker.ask(lambda: self._files.trim(name, length))
+        self.worker.ask(lambda: self.files.trim(name, length))
 
     def cut(self, name: str, length: int) -> None:
         """Cut and sync before returning. Raises StorageError."""
-        self._worker.wait_idle()
-        if self._worker.failure is not None:
-            raise self._worker.failure
+        self.worker.wait_idle()
+        if self.worker.failure is not None:
+            raise self.worker.failure
         try:
             descriptor = os.open(self._folders.path(name), os.O_RDWR | os.O_CLOEXEC)
             try:
@@ -161,28 +157,28 @@ class Disk(JournalPort):
 
     def publish(self, scratch: str, name: str) -> None:
         """Sync ``scratch`` and give it its name."""
-        self._worker.ask(lambda: self._files.publish(scratch, name))
+        self.worker.ask(lambda: self.files.publish(scratch, name))
 
     def drop(self, name: str) -> None:
         """Remove a file."""
         descriptor = self._read_files.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
-        self._worker.ask(lambda: self._files.drop(name))
+        self.worker.ask(lambda: self.files.drop(name))
 
     def space(self) -> int:
         """Return what was free for an unprivileged writer when the thread looked last; see `look_at_space`."""
-        return self._worker.space
+        return self.worker.space
 
     def look_at_space(self) -> None:
         """Let the thread see what is free: a file system that hangs holds up who asks it, and that is not the loop."""
         if not self._looking_at_space:
             self._looking_at_space = True
-            self._worker.ask(self._note_space)
+            self.worker.ask(self._note_space)
 
     def _note_space(self) -> None:
         self._looking_at_space = False
-        self._worker.space = self._folders.free()
+        self.worker.space = self._folders.free()
 
     def blobs(self) -> list[int]:
         """Return the numbers of all blobs."""
@@ -203,7 +199,7 @@ class Disk(JournalPort):
         """Sync the blob before anything that is asked for behind this: a record that refers to it comes later."""
         self._blob_ends.pop(int(blob_id), None)
         name = blob_name(blob_id)
-        self._worker.ask(lambda: self._files.seal(name))
+        self.worker.ask(lambda: self.files.seal(name))
 
     def blob_read(self, blob_id: int, offset: int, length: int) -> bytes:
         """Return up to ``length`` octets of a blob."""
@@ -218,7 +214,7 @@ class Disk(JournalPort):
     def blob_size(self, blob_id: int) -> int:
         """Return the length of a blob, with what is still to be written; -1 when there is none."""
         name = blob_name(blob_id)
-        waiting = list(self._files.unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
+        waiting = list(self.files.unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
         try:
             size = self._folders.path(name).stat().st_size
         except FileNotFoundError:
@@ -234,35 +230,35 @@ class Disk(JournalPort):
         descriptor = self._read_files.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
-        self._worker.ask(lambda: self._files.set_aside(name))
+        self.worker.ask(lambda: self.files.set_aside(name))
 
     def blob_drop(self, blob_id: int) -> None:
         """Remove a blob."""
         self._blob_ends.pop(int(blob_id), None)
         name = blob_name(blob_id)
-        self._files.given_up[name] = True
+        self.files.given_up[name] = True
         self.drop(name)
 
     def look_at_lock(self) -> None:
         """Let the thread see whether the lock is still there: for while nothing is written."""
         if self._lock is not None:
-            self._worker.ask(self._files.look_at_lock)
+            self.worker.ask(self.files.look_at_lock)
 
     def drain(self) -> None:
         """Wait until all is done or has failed, and call the completions."""
-        self._worker.wait_idle()
-        while self._worker.done:
-            self._worker.deliver()  # which may ask for more
-            self._worker.wait_idle()
+        self.worker.wait_idle()
+        while self.worker.done:
+            self.worker.deliver()  # which may ask for more
+            self.worker.wait_idle()
 
     def close(self) -> None:
         """Do what was asked for, stop the thread, release the directory. Holds nothing back on a full disk."""
         if self._closed:
             return
         self._closed = True
-        self._worker.stop()
-        self._worker.deliver()
-        self._files.close()
+        self.worker.stop()
+        self.worker.deliver()
+        self.files.close()
         for descriptor in self._read_files.values():
             let_go(descriptor)
         self._folders.close()
@@ -270,7 +266,7 @@ class Disk(JournalPort):
 
     def abandon(self, error: EntrepotError) -> None:
         """Begin nothing more of what was asked for: the files may be somebody else's."""
-        self._worker.abandon(error)
+        self.worker.abandon(error)
 
     def capacity(self) -> int:
         """Return how large the file system is, in octets."""
@@ -285,22 +281,3 @@ class Disk(JournalPort):
 def blob_name(blob_id: int) -> str:
     """Return the file name of a blob."""
     return f"{int(blob_id)}.blob"
-
-
-def overlay(data: bytes, offset: int, length: int, waiting: list[tuple[int, bytes, bytes]]) -> bytes:
-    """Return ``data``, read at ``offset``, with what is still to be written laid over it, at most ``length`` octets."""
-    result = bytearray(data)
-    for start, head, body in waiting:
-        octets = head + body
-        low = max(start, offset)
-        high = min(start + len(octets), offset + length)
-        if low < high:
-            if len(result) < high - offset:
-                result.extend(bytes(high - offset - len(result)))
-            result[low - offset : high - offset] = octets[low - start : high - start]
-    return bytes(result)
-
-
-def read_failed(name: str, error: OSError) -> StorageError:
-    """Return the error for a file that cannot be read."""
-    return StorageError(f"cannot read {name}: {error.strerror}", remedy="check the disk and the data directory")

@@ -17,6 +17,7 @@ from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.cluster.networks.discovery import Beacon, hearing
 from entrepot.cluster.networks.opening import offered
 from entrepot.cluster.networks.reception import Arrival
+from entrepot.core.broker import BrokerCore
 from entrepot.io.announcing import ZeroconfBrowser
 from entrepot.io.connection import Connection
 from entrepot.io.datagram import Group, join
@@ -30,7 +31,13 @@ from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import Session, Shell
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from entrepot.cluster.carrying.connector import CoreConnector
+    from entrepot.cluster.carrying.options import CoreBridgeEntry
+    from entrepot.cluster.clusters.connection import ClusterConnection
+    from entrepot.cluster.clusters.draining import Drain
+    from entrepot.cluster.routers.router import Routers
     from entrepot.io.hearings import BridgeHearings
 
 DRAIN_PATIENCE_S: Final = 5.0  # for what is on its way when the broker stops; the peer answers within a sync
@@ -55,6 +62,9 @@ class Links:
         self._timer: asyncio.TimerHandle | None = None
         self._hearings: list[tuple[NetworkConnector, Hearing]] = []
         self._browsers: list[ZeroconfBrowser] = []
+        self._leaving: list[
+            CoreConnector
+        ] = []  # that the configuration names no more: what is on its way still arrives
 
     async def start(self) -> None:
         """Dial, and listen to groups. Raises OperatorError for a group that cannot be joined."""
@@ -80,6 +90,26 @@ class Links:
         self._bridge_hearings = BridgeHearings(self.turn, node, made.plan.config, self.core_connectors)
         await self._bridge_hearings.start()
 
+    @property
+    def broker(self) -> BrokerCore:
+        """The broker."""
+        return self._made.broker
+
+    @property
+    def clusters(self) -> Sequence[ClusterConnection]:
+        """The cluster connections."""
+        return self._made.clusters
+
+    @property
+    def draining(self) -> Drain | None:
+        """What gives all to another node."""
+        return self._made.draining
+
+    @property
+    def routers(self) -> Routers | None:
+        """The connection routers, if there are any."""
+        return self._made.routers
+
     def report(self) -> list[dict[str, object]]:
         """Return all bridges, those that others opened included, and connectors that have none."""
         now = int(self.turn.now)
@@ -98,7 +128,7 @@ class Links:
                 rows.append(row)
         for core in self.core_connectors:
             rows += [bridge.report(now) for bridge in core.bridges.values()]
-            if not core.bridges:
+            if not core.bridges and not core.entry.route:
                 row = _row(core.name, "", core.state, place=core.place, initiator=True)
                 rows.append({**row, "kind": "core", "since_ms": core.for_ms(now)})
         return rows
@@ -119,6 +149,36 @@ class Links:
                 self.turn.run(partial(bridge.leave, int(self.turn.now)))
         return bool(found) or bool(core)
 
+    async def follow(self, had: Sequence[CoreBridgeEntry], wanted: Sequence[CoreBridgeEntry]) -> None:
+        """Have the core bridges ``wanted`` in place of ``had``: those that are the same go on.
+
+        Raises OperatorError for a group that cannot be joined.
+        """
+        before = {one.options.name: one for one in had}
+        named = {one.options.name for one in wanted}
+        new = [one for one in wanted if before.get(one.options.name) != one]
+        gone = {name for name in before if name not in named} | {one.options.name for one in new}
+        if not new and not gone:
+            return
+        self.turn.run(partial(self._replace, gone, new))
+        if self._bridge_hearings is not None:
+            self._bridge_hearings.stop()
+        await self._hear_for_core()
+
+    def _replace(self, gone: set[str], new: list[CoreBridgeEntry]) -> None:
+        from entrepot.cluster.carrying.connector import CoreConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        now = int(self.turn.now)
+        self._leaving = [one for one in self._leaving if one.bridges]
+        for connector in [one for one in self.core_connectors if one.name in gone and not one.entry.clustered]:
+            connector.leave(now)
+            self.core_connectors.remove(connector)
+            self._leaving.append(connector)
+        for entry in new:
+            made = CoreConnector(entry)
+            self.core_connectors.append(made)
+            self._carry(made)
+
     async def stop(self) -> None:
         """Let arrive what is on its way, take leave, close."""
         if self._timer is not None:
@@ -133,6 +193,8 @@ class Links:
         while not self._drained() and self.turn.loop.time() < until:
             await asyncio.sleep(0.005)
         self.turn.run(lambda: self._made.disconnect(int(self.turn.now)))
+        for one in self._leaving:
+            self.turn.run(partial(one.stop, int(self.turn.now)))
         tasks = list(self._dialling.values())
         for task in tasks:
             task.cancel()
@@ -162,6 +224,7 @@ class Links:
     def _drained(self) -> bool:
         done: list[bool] = []
         self.turn.run(lambda: done.append(self._made.drain(int(self.turn.now))))
+        self.turn.run(lambda: done.extend(one.drain(int(self.turn.now)) for one in self._leaving))
         return all(done)
 
     def _perform(self, bridge: Dialled, effects: list[Effect]) -> None:
@@ -298,9 +361,9 @@ def _spoken_by(bridge: Dialled, name: str, text: str) -> bool:
     return bridge.speaks(name)
 
 
-def verify_core(connector: CoreConnector) -> None:
+def verify_bridge(entry: CoreBridgeEntry) -> None:
     """Read what the URI of each place of a core bridge says, as dialling does. Raises InvalidOption."""
-    for place in connector.entry.places:
+    for place in entry.places:
         options = read(place, lambda name, text: False)
         if options.secure:
             client_context(options.tls)

@@ -13,9 +13,9 @@ from entrepot.cluster.networks.discovery import Beacon, parse_beacon
 from entrepot.io.announcing import public_uri, published_uri
 from entrepot.io.tcp import AUTO, Listener
 from entrepot.protocols.openwire.options import Published
-from entrepot.protocols.session import CORE, HTTP, OPENWIRE, STOMP
+from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, WS
 
-SPOKEN: Final = [OPENWIRE, STOMP, HTTP, CORE]
+SPOKEN: Final = [OPENWIRE, STOMP, HTTP, CORE, MQTT, AMQP, WS]
 SPOKEN_OVER: Final = {"tcp": OPENWIRE}  # what ActiveMQ's clients call it
 
 
@@ -50,6 +50,7 @@ class Places:
             layer = "ssl" if "ssl" in listener.place.scheme.split("+") else ""
             for protocol in listener.listening.protocols:
                 names = {OPENWIRE: layer or "openwire", STOMP: f"stomp+{layer}" if layer else "stomp"}
+                names[MQTT] = f"mqtt+{layer}" if layer else "mqtt"
                 if protocol in names:
                     name = names[protocol]
                     place = replace(dialled(listener, protocol), scheme="tcp" if name == "openwire" else name)

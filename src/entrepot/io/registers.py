@@ -14,6 +14,7 @@ URIs, each with ``?name=LOCK`` where several stores share one table (default ``e
     sqlite:/var/lib/entrepot/lock.db              brokers of one machine
     postgresql://user:password@host/database      needs psycopg (pip install 'entrepot[postgresql]')
     zookeeper://host:2181,host:2181/path          needs kazoo   (pip install 'entrepot[zookeeper]')
+    quorum:(a:7790,b:7790,c:7790)                 voters of our own, see `io/quorum.py`
 """
 
 from __future__ import annotations
@@ -29,41 +30,18 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption, InvalidURI, StoreUnusable
-from entrepot.ha.candidate import Sight
+from entrepot.ha.candidate import Sight, System
 from entrepot.ha.lease import LeaseOptions, Record, decode
 from entrepot.io.descriptors import let_go
 from entrepot.io.leases import RECORD_OCTETS, Lock, mount_of, store_identity
 from entrepot.io.lock import NO_SPACE, OWNER_DIRECTORY, OWNER_FILE
+from entrepot.io.register import NAME, Register
 
 TABLE: Final = "entrepot_lock"
-NAME: Final = "entrepot"
 ALIVE: Final = "LOCK.alive"
 CHANNEL: Final = "entrepot_lock"
 GLANCE: Final = 0.01
 """s between two questions to SQLite whether anything was written: 5 us each."""
-
-
-class Register:
-    """One record with a version, in a place that all brokers reach. Calls block; errors of the service are OSError."""
-
-    def read(self) -> tuple[bytes, int]:
-        """Return the record and its version; (b"", 0) when there is none."""
-        raise NotImplementedError
-
-    def swap(self, version: int, octets: bytes) -> int:
-        """Write ``octets`` if the version still is ``version``; return the new version, or -1 when it is not."""
-        raise NotImplementedError
-
-    def pause(self, wake: threading.Event, seconds: float) -> None:
-        """Wait until ``wake`` is set, ``seconds`` are over, or the record may have changed since it was read."""
-        wake.wait(seconds)
-
-    def tell(self) -> None:
-        """Let those who pause know that the record is worth a look. Raises OSError."""
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        raise NotImplementedError
 
 
 class SqliteRegister(Register):
@@ -283,8 +261,11 @@ class ZooKeeperRegister(Register):
 class RegisterLock(Lock):
     """The lock of a store in a `Register`."""
 
-    def __init__(self, register: Register, directory: Path, mine: Record) -> None:
-        """``directory``: the store, which must be the same for all. Raises StoreUnusable."""
+    def __init__(self, register: Register, directory: Path, mine: Record, store: str = "") -> None:
+        """``directory``: the store, which must be the same for all, unless ``store`` says what the lock is of.
+
+        Raises StoreUnusable.
+        """
         self._register = register
         self._directory = directory
         self._alive = -1  # where it is written that the store can be written
@@ -292,7 +273,7 @@ class RegisterLock(Lock):
             directory.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"the data directory {directory} cannot be made: {error.strerror}") from error
-        mine.store = self._store = store_identity(directory)
+        mine.store = self._store = store or store_identity(directory)
         self._remote = mount_of(directory).remote
 
     def look(self) -> Sight:
@@ -308,7 +289,8 @@ class RegisterLock(Lock):
                 f"the lock is that of another store: {record.describe()} does not use {self._directory}",
                 remedy="give both brokers the same --data, or this store a lock of its own: ?name=...",
             )
-        return Sight(record, version)
+        ended = record is not None and not record.released and self._register.ended(record.instance)
+        return Sight(record, version, system=System.PROVED if ended else System.NONE)
 
     def swap(self, version: int, record: Record) -> int:
         """Change the register; say that it is free to those who listen.
@@ -351,9 +333,16 @@ class RegisterLock(Lock):
             self._alive = -1
 
 
-def open_register(uri: str, options: LeaseOptions) -> Register:
-    """Return the register that ``uri`` names. Raises InvalidURI, InvalidOption, StoreUnusable."""
+def open_register(uri: str, options: LeaseOptions, instance: str = "") -> Register:
+    """Return the register that ``uri`` names; ``instance``: this process, as in its record.
+
+    Raises InvalidURI, InvalidOption, StoreUnusable.
+    """
     parts = urlsplit(uri)
+    if parts.scheme == "quorum":
+        from entrepot.io.quorum import QuorumRegister  # noqa: PLC0415 - for those who have voters
+
+        return QuorumRegister(uri, options, instance)
     query = dict(parse_qsl(parts.query))
     name = query.pop("name", NAME)
     patience = max(0.1, options.renew_every / SECOND)  # a call that takes longer is as good as failed
@@ -369,5 +358,5 @@ def open_register(uri: str, options: LeaseOptions) -> Register:
             raise InvalidURI(f"{uri!r} names no server", remedy="write it like zookeeper://a:2181,b:2181/entrepot")
         return ZooKeeperRegister(parts.netloc, f"{parts.path.rstrip('/') or '/entrepot'}/{name}", patience)
     raise InvalidURI(
-        f"there is no locker {parts.scheme or uri!r}", remedy="use file, sqlite:, postgresql: or zookeeper:"
+        f"there is no locker {parts.scheme or uri!r}", remedy="use file, quorum:, sqlite:, postgresql: or zookeeper:"
     )

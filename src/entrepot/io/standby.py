@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
 from entrepot.base.errors import EntrepotError, StoreLost, StoreUnusable
@@ -29,6 +29,7 @@ from entrepot.ha.candidate import (
     Lost,
     Memory,
     Recall,
+    Recorded,
     Sleep,
     State,
     Swap,
@@ -40,6 +41,12 @@ from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.failback import Asked, Asking
 from entrepot.io.leases import FileLock, Lock, me, now
 from entrepot.io.ledger import Ledger, highest_epoch
+
+if TYPE_CHECKING:
+    from entrepot.io.copying import CopyDirectory
+
+REPLICATED: Final = "replicated"
+"""What a lock in a service belongs to, where each broker has a store of its own: `?name=` tells such locks apart."""
 
 LOOK_AFTER_SYNC_S: Final = 0.05
 """Between two looks at the lock file after a sync: each lets go of the interpreter once more, 8 % when made each time.
@@ -60,9 +67,20 @@ class Standby:
         self.options: Final = options
         self.role: Final = RoleCore()
         self.mine: Final = me(options.holder or name, store="", options=options.lease)
-        self.candidate: Final = Candidate(self.mine, options)
+        self.copy: CopyDirectory | None = None
+        place = directory  # of the lock, and of the ledger that goes with it
+        if options.replication is not None:
+            from entrepot.io.copying import CopyDirectory, lock_directory  # noqa: PLC0415 - few brokers need it
+
+            place = lock_directory(options.locker) or directory
+            self.copy = CopyDirectory(directory, name, options)
+        standing = None if self.copy is None else self.copy.standing
+        self.candidate: Final = Candidate(self.mine, options, standing)
         self.tenure: Final = self.candidate.tenure
-        self.ledger: Final = Ledger(directory)
+        self.ledger: Final = Ledger(place)
+        self._places: Final = (directory, place)
+        self.recorded: Callable[[int], None] = lambda serial: None
+        self.about: Callable[[], dict[str, Any]] = dict  # what is to be said of replication
         self.lost: Callable[[str], None] = lambda why: None
         self.asked_back: Callable[[str], None] = lambda why: None
         self._asking: Final = Asking(directory, self.mine)
@@ -79,12 +97,14 @@ class Standby:
         self._timer: asyncio.TimerHandle | None = None
         self._waited = False  # the lock could be used
         self._lock: Lock
-        if options.locker == FILE_LOCKER:
-            self._lock = FileLock(directory, self._wake.set)
+        if options.locker == FILE_LOCKER or place != directory:
+            self._lock = FileLock(place, self._wake.set)
         else:
             from entrepot.io.registers import RegisterLock, open_register  # noqa: PLC0415 - 2 MB that few need
 
-            self._lock = RegisterLock(open_register(options.locker, options.lease), directory, self.mine)
+            register = open_register(options.locker, options.lease, self.mine.instance)
+            shared = options.replication is None
+            self._lock = RegisterLock(register, directory, self.mine, store="" if shared else REPLICATED)
 
     @property
     def holder(self) -> Record | None:
@@ -132,11 +152,21 @@ class Standby:
         self._perform(self.candidate.release(now()))
         self._lock.close()
 
+    def hand_back(self, why: str) -> None:
+        """The lease was won and is of no use: let another have it. Nothing was opened."""
+        self.role.signal(Signal.FAILED)
+        self.release(why)
+
     def forfeit(self, why: str) -> None:
         """The lease is lost: let go of it without touching it."""
         self._end()
         self.ledger.append("lost", self.mine, why)
         self._lock.close()
+
+    def propose(self, serial: int, eligible: dict[str, int]) -> None:
+        """Have ``eligible`` in the record of the lock, at once; `recorded` is called, on the loop, when it is."""
+        self.candidate.proposals.propose(serial, eligible)
+        self._wake.set()
 
     def facts(self) -> dict[str, Any]:
         """Return what the status page says. Times in ms."""
@@ -148,9 +178,11 @@ class Standby:
             "ready": self.role.role is Role.PRIMARY and self.holds(),
             "since": self.since,
             "data": str(self.directory),
-            "locker": self.options.locker.partition("://")[0],
+            "locker": self.options.locker.partition(":")[0],
             "lease": self.options.lease.duration // MILLISECOND,
         }
+        if self.copy is not None:
+            facts["replication"] = self.about()
         if holder is not None and not holder.released:
             facts["master"] = {
                 "broker": holder.name,
@@ -161,6 +193,10 @@ class Standby:
                 "renewals": holder.beat,
             }
         return facts
+
+    def left(self) -> int:
+        """Return for how many ms the lease holds if it is not renewed; 0 when it does not."""
+        return 0 if self.tenure.lost else max(0, (self.tenure.until - now()) // MILLISECOND)
 
     # -- on the loop ---------------------------------------------------------------------------------------------------
 
@@ -258,13 +294,17 @@ class Standby:
                 self._waited = True
                 return effects
             case Recall():
-                memory = Memory(
-                    highest_epoch(self.directory), self.ledger.lease(), empty=self.ledger.empty(self.mine.instance)
-                )
+                epoch = max(highest_epoch(place) for place in self._places)
+                if self.copy is not None:
+                    epoch = max(epoch, self.copy.standing.seen)
+                memory = Memory(epoch, self.ledger.lease(), empty=self.ledger.empty(self.mine.instance))
                 return candidate.recalled(memory, now(), time.time_ns() // MILLISECOND)
             case Swap(version=version):
-                if candidate.state is State.CLAIMING and not self.ledger.claim(self.mine):
-                    return candidate.swapped(-1, now())
+                if candidate.state is State.CLAIMING:
+                    if self.copy is not None:
+                        self.copy.persist(self.copy.standing)
+                    if not self.ledger.claim(self.mine):
+                        return candidate.swapped(-1, now())
                 return candidate.swapped(self._lock.swap(version, self.mine), now())
             case Sleep(until=until, watching=watching):
                 return self._sleep(until, watching)
@@ -274,9 +314,12 @@ class Standby:
             case Lost():
                 self._tell(self._over)
             case AskBack():
-                self._asking.ask()
+                if self.copy is None:  # else a replica asks its primary
+                    self._asking.ask()
             case Heed():
-                return candidate.asked(self._asked.look())
+                return candidate.asked(self._asked.look()) if self.copy is None else []
+            case Recorded():
+                self._tell(partial(self.recorded, effect.serial))
             case GiveBack():
                 self._tell(partial(self.asked_back, f"the primary asks for its store back: {self._asked.who}"))
             case _:
@@ -300,7 +343,10 @@ class Standby:
 
     def _say_who(self) -> None:
         holder = self.candidate.holder
-        if holder is not None and holder.released and holder.reserved:
+        standing = self.candidate.standing
+        if standing is not None and standing.refusal:
+            self._say(f"waits: it may not be primary: {standing.refusal}", logging.WARNING)
+        elif holder is not None and holder.released and holder.reserved:
             self._say(f"waits: {holder.describe()} left the store {self.directory} to its primary ({holder.reserved})")
         elif holder is None:
             self._say(f"waits: the store {self.directory} is locked by another server; this broker is in slave mode")

@@ -31,11 +31,13 @@ from entrepot.io.proxy import read_header
 from entrepot.io.tls import client_context, server_context
 from entrepot.io.turns import Turn
 from entrepot.protocols.detection import DetectingSession
-from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, Session, Shell
+from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, WS, Session, Shell
 
 HTTPS: Final = "https"
+WSS: Final = "wss"
+MEANT: Final = {HTTPS: HTTP, WSS: WS}  # words of a scheme that say TLS too
 DEFAULT_PORTS: Final[Mapping[str, int]] = {
-    STOMP: 61613, MQTT: 1883, AMQP: 5672, HTTP: 80, HTTPS: 443, "auto": 61616,
+    STOMP: 61613, MQTT: 1883, AMQP: 5672, HTTP: 80, HTTPS: 443, WS: 61614, "auto": 61616,
 }  # fmt: skip
 VM: Final = "vm"
 AUTO: Final = "auto"
@@ -56,12 +58,13 @@ class Listening:
 
     def __init__(self, text: str, spoken: Callable[[str, str], bool], known: list[str]) -> None:
         """``spoken``: see `options.read`. ``known``: the protocols of this build."""
+        self.text: str = text
         self.endpoint: Endpoint = parse_place(text)
         words = self.endpoint.scheme.split("+")
-        names = [HTTP if word == HTTPS else word for word in words if word not in LAYERS]
+        names = [MEANT.get(word, word) for word in words if word not in LAYERS]
         self.protocol: str = names[0] if names else AUTO
         self.unix: bool = "unix" in words
-        if len(names) > 1 or self.protocol not in (AUTO, STOMP, OPENWIRE, AMQP, MQTT, HTTP, CORE):
+        if len(names) > 1 or self.protocol not in (AUTO, STOMP, OPENWIRE, AMQP, MQTT, HTTP, CORE, WS):
             raise InvalidURI(
                 f"nothing listens on the scheme {self.endpoint.scheme!r}",
                 remedy="use " + ", ".join(f"{name}://" for name in [*known, AUTO]) + ", with +ssl or +unix",
@@ -97,6 +100,8 @@ class Listener:
         self.options: Final = listening.options
         self.turn: Final = turn
         self.greeters: Final = {name: greeters[name] for name in listening.protocols}
+        if WS in self.greeters and HTTP not in self.greeters:
+            self.greeters[HTTP] = greeters[WS]  # so it begins
         self.connections: dict[Connection, None] = {}
         self.refusing: dict[Connection, None] = {}
         self.accepted = 0
@@ -167,6 +172,16 @@ class Listener:
         self._sockets.clear()
         self._remove_unix_file()
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether it takes connections."""
+        return bool(self._sockets)
+
+    def shut(self, why: str) -> None:
+        """Tell every peer ``why``, and close its connection once it has taken that."""
+        for connection in list(self.connections):
+            connection.shut(why)
+
     def stop_reading(self) -> None:
         """Take nothing more from the peers; they still get their answers."""
         for connection in self.connections:
@@ -197,7 +212,7 @@ class Listener:
             ) from None
         places = dict.fromkeys((family, address) for family, _, _, _, address in found)
         sockets: list[socket.socket] = []
-        port = self.listening.port
+        port = self.listening.port or self.port  # opened again, it is where it was
         for family, address in places:
             try:
                 sock = self._bound(family, (address[0], port, *address[2:]))

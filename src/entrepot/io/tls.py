@@ -10,6 +10,7 @@ import os
 import ssl
 from pathlib import Path
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from entrepot.base.errors import InvalidOption
 
@@ -65,6 +66,7 @@ def server_context(options: TlsOptions) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _restrict(context, options)
     _load_identity(context, options)
+    context.sni_callback = NAMED.note
     if options.need_client or options.want_client:
         if not options.trust:
             raise InvalidOption(
@@ -74,6 +76,26 @@ def server_context(options: TlsOptions) -> ssl.SSLContext:
     if options.trust:
         _load_trust(context, options)
     return context
+
+
+class Named:
+    """What handshakes asked for: the name of a server, by the connection that asked (SNI)."""
+
+    def __init__(self) -> None:
+        self.names: WeakKeyDictionary[ssl.SSLObject | ssl.SSLSocket, str] = WeakKeyDictionary()
+
+    def note(self, tls: ssl.SSLObject | ssl.SSLSocket, name: str | None, context: ssl.SSLContext) -> None:
+        """A handshake began; it goes on whatever was asked for."""
+        if name:
+            self.names[tls] = name
+
+
+NAMED: Final = Named()
+
+
+def asked_name(tls: ssl.SSLObject | None) -> str:
+    """Return the name of the server that the peer asked for; "" without TLS, and where it asked for none."""
+    return "" if tls is None else NAMED.names.get(tls, "")
 
 
 def client_context(options: TlsOptions) -> ssl.SSLContext:

@@ -126,8 +126,19 @@ class Worker:
             self._queue.append(operation)
             self.wake.notify_all()
 
+    def elsewhere(self, work: Operation, then: Operation) -> None:
+        """Do ``work`` on the thread, behind all that was asked for; then ``then`` where completions are run."""
+
+        def do() -> None:
+            work()
+            self.tell(then)
+
+        self.ask(do)
+
     def wait_idle(self) -> None:
-        """Wait until all is done, or waits for room on the disk."""
+        """Wait until all is done, or waits for room on the disk. The thread itself has done all that came before."""
+        if threading.current_thread() is self._thread:
+            return
         with self.wake:
             while (self._queue or self._busy) and not self.held():
                 self.wake.wait()

@@ -1,7 +1,8 @@
 """The files of a store as the writer thread has them open: written, filled ahead, synced, given their names.
 
-Every method is called by that thread alone (`io/worker.py`), but `_fill_spare`, which has one of its own. What cannot
-be done is an OSError. Must never: call fdatasync again after it failed and believe the answer.
+Every method is called by that thread alone (`io/worker.py`), but `_fill_spare`, which has one of its own, and `reader`,
+which the loop calls. What cannot be done is an OSError. Must never: call fdatasync again after it failed and believe
+the answer.
 """
 
 from __future__ import annotations
@@ -9,21 +10,27 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from entrepot.base.environment import KIB, MIB
-from entrepot.base.errors import StoreLost
+from entrepot.base.errors import StorageError, StoreLost
 from entrepot.io.descriptors import let_go
 from entrepot.io.folders import is_blob
 from entrepot.io.lock import NO_SPACE, OWNER_FILE, DirectoryLock
+from entrepot.io.sync_times import SyncTimes
 from entrepot.io.worker import Operation, Worker
 from entrepot.journal.ports import SCRATCH
 
 ZERO_STEP: Final = 1 * MIB
 """How far a growing segment is filled ahead when no spare was ready: 1 MiB costs under a millisecond."""
 ZEROS: Final = bytes(256 * KIB)
+SPARE_STEP: Final = 1 * MIB
+"""How much of the spare file is under way to the disk at once: a sync of the journal waits for all that is."""
 
 
 class WrittenFile:
@@ -56,6 +63,7 @@ class WrittenFiles:
         self._preallocate: Final = preallocate
         self._files: Final[dict[str, WrittenFile]] = {}
         self._dirty: Final[dict[str, WrittenFile]] = {}
+        self.sync_times: Final = SyncTimes()
         self._names_dirty = False
         self._blob_names_dirty = False
         self._spoiled: Final[dict[str, bool]] = {}
@@ -72,6 +80,18 @@ class WrittenFiles:
 
     def _forget_spare(self) -> None:
         self._spare_size = 0
+
+    def reader(self, name: str, offset: int, length: int) -> Callable[[], bytes]:
+        """Return what reads, in any thread, what has been asked for by now. It raises StorageError."""
+        waiting = list(self.unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
+        path = self.folders.path(name)
+
+        def read() -> bytes:
+            with path.open("rb", buffering=0) as file:
+                file.seek(offset)
+                return file.read(length)
+
+        return partial(read_over, read, waiting, name, offset, length)
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file, from the spare one when that fits."""
@@ -151,8 +171,12 @@ class WrittenFiles:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
                 try:
                     done = 0
+                    synced = 0
                     while done < size and not self.worker.stopping:
                         done += os.pwrite(descriptor, ZEROS[: size - done], done)
+                        if done - synced >= SPARE_STEP:
+                            os.fdatasync(descriptor)
+                            synced = done
                     os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
@@ -171,7 +195,9 @@ class WrittenFiles:
 
     def sync(self, token: int) -> None:
         """Make everything durable, and tell the journal that all up to ``token`` is."""
+        began = time.perf_counter()
         self._sync_dirty()
+        self.sync_times.note(time.perf_counter() - began)
         if self._look is not None:
             self._look()
         if self.still_locked():
@@ -267,3 +293,37 @@ class WrittenFiles:
         with suppress(FileNotFoundError):
             os.rename(self.folders.path(name), self.folders.bodies / (name[: -len(".blob")] + ".damaged"))
         self._name_changed(name)
+
+
+def read_over(
+    read: Callable[[], bytes], waiting: list[tuple[int, bytes, bytes]], name: str, offset: int, length: int
+) -> bytes:
+    """Return what ``read`` finds in the file ``name``, with what is still to be written to it. Raises StorageError."""
+    try:
+        data = read()
+    except FileNotFoundError as error:
+        if not waiting:
+            raise read_failed(name, error) from error
+        data = b""
+    except OSError as error:
+        raise read_failed(name, error) from error
+    return overlay(data, offset, length, waiting) if waiting else data
+
+
+def overlay(data: bytes, offset: int, length: int, waiting: list[tuple[int, bytes, bytes]]) -> bytes:
+    """Return ``data``, read at ``offset``, with what is still to be written laid over it, at most ``length`` octets."""
+    result = bytearray(data)
+    for start, head, body in waiting:
+        octets = head + body
+        low = max(start, offset)
+        high = min(start + len(octets), offset + length)
+        if low < high:
+            if len(result) < high - offset:
+                result.extend(bytes(high - offset - len(result)))
+            result[low - offset : high - offset] = octets[low - start : high - start]
+    return bytes(result)
+
+
+def read_failed(name: str, error: OSError) -> StorageError:
+    """Return the error for a file that cannot be read."""
+    return StorageError(f"cannot read {name}: {error.strerror}", remedy="check the disk and the data directory")

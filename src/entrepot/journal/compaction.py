@@ -28,12 +28,14 @@ from entrepot.journal.record import (
     FLAG_EXTENDED,
     MESSAGE,
     MESSAGE_FIXED,
+    PART,
     PUT,
     RECORD_HEAD,
     REDELIVERED,
     SEAL,
     SETTLE_LIST,
     SETTLE_RUN,
+    WHOLE,
     batch_head,
     batch_length,
     batch_valid,
@@ -207,6 +209,8 @@ class Compaction:
         while place < end:
             size: i64 = i64(read_i32_be(data, place))
             size += RECORD_HEAD
+            if data[place + RECORD_HEAD] == PART and read_i64_be(data, place + RECORD_HEAD + 1) in self._index.undone:
+                break  # nothing of it ever counted, no settlement either
             self._copy(source, data, place, size)
             if self._batch.length() >= OUT_BYTES:
                 self._write()
@@ -255,7 +259,7 @@ class Compaction:
                 self._batch.finish()
                 copy = self._batch.record(data[body : place + size])
                 self._documents.append(MovedDocument(document, copy))
-        elif kind == DELETE:
+        elif kind in (DELETE, WHOLE):
             if self._needed:
                 self._batch.finish()
                 self._batch.record(data[body : place + size])

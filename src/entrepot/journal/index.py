@@ -234,6 +234,7 @@ class Index:
         self.paged_bytes: i64 = 0  # of records that are live until the next start
         self.blob_freed: i64 = 0
         self.reclaimable: bool = False
+        self.undone: dict[int, bool] = {}  # brackets in parts that were never whole: what is in their parts never was
         self._hint: Segment | None = None
 
     # -- segments ------------------------------------------------------------------------------------------------------

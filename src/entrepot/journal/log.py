@@ -6,6 +6,7 @@ objects, each with its own state:
 - `Tail` (``tail.py``): the open batch, the growing segment, the numbers of batches; what leaves, leaves there.
 - `Reading` (``reading.py``): messages back from disk.
 - `Waiting` (``waiting.py``): who is called when a batch is on disk.
+- `Parts` (``parts.py``): what belongs together and is written over many turns.
 - `Reclaiming` (``reclaiming.py``): which files go, and when; rewriting where garbage prevails.
 - `Space` (``space.py``): how much of the disk is taken, against its limits.
 - `Condition` (``condition.py``): whether anything may be stored at all.
@@ -20,6 +21,8 @@ than space, nothing is confirmed any more: a second sync that succeeds says noth
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import BytesWriter, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64, mypyc_attr
 
@@ -28,6 +31,7 @@ from entrepot.journal.condition import Condition, again
 from entrepot.journal.index import DURABLY, LIVE, TRANSIENT, document_name
 from entrepot.journal.names import GAPS_KEY, INTERNAL_KIND
 from entrepot.journal.overflow import Overflow
+from entrepot.journal.parts import Parts
 from entrepot.journal.ports import (
     Fence,
     JournalEvents,
@@ -61,6 +65,9 @@ __all__ = [
     "Waiter",
 ]
 
+AHEAD_BATCHES: Final = 2
+"""So many full batches may wait for a sync: who is confirmed waits for these, and for those of the sync before."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class JournalCore(JournalEvents):
@@ -80,6 +87,7 @@ class JournalCore(JournalEvents):
         self.fence: Fence = Fence()
         self._condition: Condition = Condition()
         self._waiting: Waiting = Waiting()
+        self.parts: Parts = Parts(self.tail, self._waiting)
         self._reclaiming: Reclaiming = Reclaiming(self.tail, self.overflow)
         self._scratch = BytesWriter()
         self._syncing: i64 = 0  # 0: no sync is under way
@@ -167,12 +175,16 @@ class JournalCore(JournalEvents):
             blob = rare.large_id
             self.overflow.hold(blob)
         tail.index.add(tail.active, message.number, offset, length, queues, state, blob)
+        if self.parts.inside:
+            self.parts.stored(message.number)
         if batch.length() >= self.options.batch_bytes:
             tail.spill()
 
     def settle(self, number: i64, queue_id: i64) -> None:
         """Forget ``number`` for ``queue_id``. Settling twice, or what the journal never had, does nothing."""
         tail = self.tail
+        if self.parts.open:
+            self.parts.touch(number)
         tail.prepare()
         index = tail.index
         how, segment = index.settle(number, queue_id)
@@ -182,13 +194,19 @@ class JournalCore(JournalEvents):
             tail.batch.settle(number, queue_id)
             tail.referred(segment)
         if index.blob_freed != 0:
-            self._reclaiming.release_body(tail.sequence + 1 if how == DURABLY else tail.synced)
+            if self.parts.open:
+                self.parts.bodies.append(int(index.blob_freed))
+                index.blob_freed = 0
+            else:
+                self._reclaiming.release_body(tail.sequence + 1 if how == DURABLY else tail.synced)
 
     def redelivered(self, number: i64, queue_id: i64, count: i64) -> None:
         """Remember that ``number`` was delivered ``count`` times to consumers of ``queue_id``."""
         segment = self.reading.durable(number, queue_id)
         if segment is None or self._condition.dead is not None:
             return
+        if self.parts.open:
+            self.parts.touch(number)
         self.tail.prepare()
         body = self._scratch
         body.truncate(0)
@@ -206,6 +224,8 @@ class JournalCore(JournalEvents):
     def add(self, number: i64, queue_id: i64) -> None:
         """Let one more queue hold a message that the journal has; without effect when it is gone or there already."""
         tail = self.tail
+        if self.parts.open:
+            self.parts.touch(number)
         tail.prepare()
         tail.batch.finish()
         index = tail.index
@@ -227,9 +247,13 @@ class JournalCore(JournalEvents):
             raise Fault(f"document kind {kind} is not one of 1 to 255")
         if self._condition.dead is not None:
             raise again(self._condition.dead)
+        parts = self.parts
+        outside = not parts.claims(kind) and parts.step_out()
         self.tail.prepare()
         self.tail.put(kind, key, value)
         self.tail.spill()
+        if outside:
+            parts.enter()
 
     def delete(self, kind: int, key: bytes) -> None:
         """Forget the document under (``kind``, ``key``); without effect when there is none. Raises StorageError."""
@@ -239,6 +263,8 @@ class JournalCore(JournalEvents):
         name = document_name(kind, key)
         if name not in tail.index.documents:
             return
+        if not self.parts.claims(kind):
+            self.parts.rely()
         tail.prepare()
         body = self._scratch
         body.truncate(0)
@@ -265,6 +291,9 @@ class JournalCore(JournalEvents):
             waiter.store_failed(token, self._condition.dead)
             return
         tail = self.tail
+        if self.parts.inside:
+            self.parts.hold(waiter, token)
+            return
         sequence = tail.sequence
         if not tail.batch.empty():
             sequence += 1
@@ -273,14 +302,26 @@ class JournalCore(JournalEvents):
             return
         self._waiting.ask(waiter, token, sequence)
 
+    def is_behind(self) -> bool:
+        """Return whether as much as one sync should have waits for the one under way: whoever can wait lets others in.
+
+        Within a bracket in parts on which somebody relies nobody can.
+        """
+        ahead = self.tail.unsynced_bytes >= AHEAD_BATCHES * self.options.batch_bytes
+        return ahead and self._syncing > 0 and not self.parts.inside and self._condition.refusal is None
+
     def flush(self) -> bool:
         """Hand over what was appended, ask for a sync if anybody waits; True while something is under way."""
         tail = self.tail
         if tail.depth > 0 or self._condition.dead is not None or self._ended:
             return tail.depth > 0
         reclaiming = self._reclaiming
-        if tail.index.reclaimable:
-            reclaiming.collect()
+        if not self.parts.open:
+            while self.parts.bodies:
+                tail.index.blob_freed = self.parts.bodies.pop()
+                reclaiming.release_body(tail.sequence if tail.batch.empty() else tail.sequence + 1)
+            if tail.index.reclaimable:
+                reclaiming.collect()
         if self._syncing > 0:
             tail.spill()
             return True
@@ -289,7 +330,7 @@ class JournalCore(JournalEvents):
             wanted = bool(self._waiting.groups) or reclaiming.pending() or reclaiming.awaited()
             if wanted or tail.unsynced_bytes > self.options.unsynced_bytes_max:
                 self._syncing = tail.sequence
-                tail.unsynced_bytes = 0
+                tail.asked()
                 self.port.sync(tail.sequence)
         elif reclaiming.pending():
             reclaiming.drop_covered()
@@ -301,8 +342,9 @@ class JournalCore(JournalEvents):
         if self._condition.dead is not None or not self._still_ours():
             return
         tail = self.tail
-        tail.synced = max(tail.synced, token)
-        if token >= self._syncing:
+        whole = token >= self._syncing
+        tail.answered(token, whole)
+        if whole:
             self._syncing = 0
         self._waiting.reached(token)
         self._reclaiming.drop_covered()
@@ -336,13 +378,14 @@ class JournalCore(JournalEvents):
         if self._condition.fail(error):  # asked of the answer: compiled, `dead` counts as None after the line above
             self._reclaiming.stop()
         self._waiting.fail(error)
+        self.parts.fail(error)
 
     # -- reclaiming ----------------------------------------------------------------------------------------------------
 
     def compact(self, budget: i64) -> bool:
         """Do about ``budget`` octets of rewriting where garbage prevails; True when there is more to do at once."""
         condition = self._condition
-        if condition.dead is not None or condition.full or self.tail.depth > 0:
+        if condition.dead is not None or condition.full or self.tail.depth > 0 or self.parts.open:
             return False
         if not self._reclaiming.under_way(condition.refusal is not None):
             return False
@@ -371,6 +414,10 @@ class JournalCore(JournalEvents):
         if document_name(INTERNAL_KIND, GAPS_KEY) in index.documents:
             documents -= 1
         return JournalUsage(index.disk, index.live_bytes(), len(index.segments), index.messages, documents, unsynced)
+
+    def compacting(self) -> bool:
+        """Say whether segments are being rewritten."""
+        return self._reclaiming.compacting()
 
     def check(self) -> None:
         """Assert what must be true at any moment. Raises AssertionError."""

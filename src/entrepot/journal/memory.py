@@ -85,6 +85,7 @@ class MemoryJournal(JournalCore):
     def __init__(self) -> None:
         super().__init__(MemoryPort(), JournalOptions())
         self.pages = False
+        self.parts.writes = False
         self._waiters: list[Waiter] = []
         self._tokens: list[bytes] = []
 

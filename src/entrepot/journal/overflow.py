@@ -89,6 +89,9 @@ class Overflow:
         self._growing: dict[int, _Growing] = {}
         self.damaged: dict[int, str] = {}
         self.sizes: dict[int, int] = {}  # octets of each blob that somebody holds
+        self.lengths: dict[int, dict[int, int]] = {}  # of these, what is known of their length in other forms
+        self.written: i64 = 0  # octets, of all of them
+        self.reached: i64 = 0  # of these, so many are known to be on disk: the others may be in memory
 
     def create(self, blob_id: i64) -> None:
         """Begin an empty blob, held once by the caller."""
@@ -107,6 +110,7 @@ class Overflow:
         at: i64 = 0
         end: i64 = len(chunk)
         self.sizes[blob_id] += int(end)
+        self.written += end
         while at < end:
             size = min(growing.left(), end - at)
             piece = chunk if size == end else chunk[at : at + size]
@@ -219,6 +223,8 @@ class Overflow:
             return
         del self._held[blob_id]
         del self.sizes[blob_id]
+        if self.lengths:
+            self.lengths.pop(blob_id, None)
         self._growing.pop(blob_id, None)
         if self.damaged and self.damaged.pop(blob_id, ""):
             self._port.blob_set_aside(blob_id)

@@ -259,6 +259,7 @@ class RecoveryReport:
         self.epoch: i64 = 0  # the highest that ever wrote here
         self.late_bytes: i64 = 0  # written by an older epoch after a younger one had begun: refused
         self.late_segments: i64 = 0
+        self.undone: i64 = 0  # large transactions that were not complete: nothing of them is left
 
     def describe(self) -> str:
         """Return one line for the log of a starting broker."""
@@ -267,6 +268,8 @@ class RecoveryReport:
             text += f"; cut {self.torn_bytes} unconfirmed octets at {self.torn_segment}:{self.torn_offset}"
         if self.late_bytes or self.late_segments:
             text += f"; refused {self.late_bytes} octets that a former master wrote too late"
+        if self.undone:
+            text += f"; passed over {self.undone} large transactions that were not complete, and never confirmed"
         if self.bodies_lost:
             text += f"; {len(self.bodies_lost)} large bodies are lost, and their messages will become dead letters"
         return text

@@ -41,6 +41,15 @@ class Reading:
         """Return whether ``number`` is in ``queue_id`` after a restart, too."""
         return self.durable(number, queue_id) is not None
 
+    def on_disk(self, number: i64) -> bool:
+        """Return whether no crash takes message ``number`` back; True for one of which none was promised to stay."""
+        index = self.tail.index
+        segment = index.find(number)
+        if segment is None or segment.states[index.slot] != LIVE:
+            return True
+        slot = index.slot
+        return self.tail.covers(segment, i64(segment.offsets[slot]) + i64(segment.lengths[slot]))
+
     def large_bodies(self) -> dict[int, int]:
         """Return the numbers of the messages whose body is a blob, with it."""
         return dict(self.tail.index.blob_of)

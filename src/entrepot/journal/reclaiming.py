@@ -52,6 +52,10 @@ class Reclaiming:
         self._bodies.append((int(sequence), int(index.blob_freed)))
         index.blob_freed = 0
 
+    def compacting(self) -> bool:
+        """Say whether segments are being rewritten."""
+        return self._compaction is not None
+
     def pending(self) -> bool:
         """Say whether a file or body waits for a sync."""
         return bool(self._drops) or bool(self._bodies)

@@ -37,6 +37,8 @@ them before it was used) or the end of the file::
     9 SEAL         nothing: the segment is complete and ends here
     10 EPOCH       i64 epoch · n x (i64 epoch · i64 last id · i64 octets of it · i64 last batch)
                    behind META, where brokers take turns: where each epoch found the end of what was written before it
+    11 PART        i64 bracket        what follows in this batch belongs to a bracket that is written in several
+    12 WHOLE       i64 bracket        all parts of it are there; a bracket without it never was
 
 A batch counts as a whole or not at all: it is *valid* when its header and every record in it pass their checksums.
 ``synced`` is what tells a torn tail from a corrupt middle: a batch that was not on disk when the machine stopped was
@@ -62,7 +64,7 @@ from mypy_extensions import i32, i64
 from entrepot.model.message import Message, write_envelope
 
 FORMAT_FIRST: Final = 1
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The format that is written; all from `FORMAT_FIRST` on are read (docs/formats/journal.md says what changed)."""
 
 BATCH_MAGIC: Final = 0x454A4231  # "EJB1"
@@ -80,6 +82,8 @@ DELETE: Final = 7
 ADD: Final = 8
 SEAL: Final = 9
 EPOCH: Final = 10
+PART: Final = 11
+WHOLE: Final = 12
 
 RECORD_NAMES: Final = {
     META: "META",
@@ -92,7 +96,12 @@ RECORD_NAMES: Final = {
     ADD: "ADD",
     SEAL: "SEAL",
     EPOCH: "EPOCH",
+    PART: "PART",
+    WHOLE: "WHOLE",
 }
+
+FIXED: Final = {REDELIVERED: 17, ADD: 13, SEAL: 1}
+"""Octets of type and payload of those that are as long always, whatever they say."""
 
 FLAG_TRANSIENT: Final = 1
 FLAG_EXTENDED: Final = 2
@@ -296,22 +305,19 @@ def payload_fits(data: bytes, at: i64) -> bool:
         return length == 17 and 0 < read_i32_be(data, body + 13) <= RUN_MAX
     if kind == SETTLE_LIST:
         return length >= 5 and (length - 5) % 8 == 0
-    if kind == REDELIVERED:
-        return length == 17
+    if kind in FIXED:
+        return FIXED[kind] == length
     if kind == PUT:
-        if length < 6:
-            return False
-        key: i64 = i64(read_i32_be(data, body + 2))
-        return 0 <= key <= length - 6
+        return length >= 6 and 0 <= i64(read_i32_be(data, body + 2)) <= length - 6
     if kind == DELETE:
         return length >= 2
-    if kind == ADD:
-        return length == 13
     if kind == META:
         return length >= 43
     if kind == EPOCH:
         return length >= 9 and (length - 9) % FENCE_OCTETS == 0
-    return kind == SEAL and length == 1
+    if kind in (PART, WHOLE):
+        return length == 9 and read_i64_be(data, body + 1) > 0
+    return False
 
 
 def envelope_at(data: bytes, body: i64) -> i64:
@@ -363,6 +369,8 @@ def describe(data: bytes, at: i64) -> str:
             for place in range(body + 9, body + length, FENCE_OCTETS)
         ]
         return f"{name} {read_i64_be(data, body + 1)} fences {', '.join(ends)}"
+    if kind in (PART, WHOLE):
+        return f"{name} {read_i64_be(data, body + 1)}"
     return name
 
 

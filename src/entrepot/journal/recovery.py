@@ -6,6 +6,9 @@ Decides what is believed: a batch is taken whole or not at all. Where a segment 
   confirmed; it is cut and reported;
 - and a later batch does claim it, it is a *corrupt middle*: `CorruptJournal`, nothing is changed.
 
+A bracket that was written in parts (`journal/parts.py`) counts when its last record is there. Where that is missing at
+the end of the journal, all is read once more, without its parts.
+
 Never skips a record in silence. Holds a piece of one segment in memory at a time and makes no `Message`.
 """
 
@@ -15,7 +18,8 @@ from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from entrepot.base.errors import CorruptJournal, StoreLost
-from entrepot.journal.collected import Collected
+from entrepot.journal.brackets import Brackets
+from entrepot.journal.collected import Collected, highest_live, lowest_live, rising
 from entrepot.journal.epoch import NUMBER_SHIFT, Boundary, boundaries_of, is_late
 from entrepot.journal.index import (
     DEAD,
@@ -42,12 +46,14 @@ from entrepot.journal.record import (
     MESSAGE,
     MESSAGE_FIXED,
     META,
+    PART,
     PUT,
     RECORD_HEAD,
     REDELIVERED,
     SEAL,
     SETTLE_LIST,
     SETTLE_RUN,
+    WHOLE,
     batch_head,
     batch_length,
     batch_sequence,
@@ -77,6 +83,7 @@ class Recovery:
         self.sequence: i64 = 0
         self.claimed: i64 = 0
         self.dropped: bool = False
+        self.brackets: Brackets = Brackets()
         self.bodies: dict[int, tuple[int, bool]] = {}  # blob -> length of the body, and whether it has checksums
         self.overflow: Overflow = Overflow(port)
 
@@ -96,6 +103,8 @@ class Recovery:
         report.sequence = self.sequence
         report.late_bytes = self.late_bytes
         report.late_segments = self.late_segments
+        report.undone = len(self.brackets.undone)
+        report.number_highest = max(report.number_highest, self.brackets.highest)
         if self.boundaries:
             report.epoch = self.boundaries[-1].epoch
         if document_key() in self.index.documents:
@@ -120,6 +129,8 @@ class Recovery:
         torn_offset = self.report.torn_offset
         torn_bytes = self.report.torn_bytes
         self.index = Index()
+        self.index.undone = self.brackets.undone
+        self.brackets.undecided = {}
         self.report = RecoveryReport()
         self.report.torn_segment = torn_segment
         self.report.torn_offset = torn_offset
@@ -133,7 +144,7 @@ class Recovery:
                     self._discard(later)
                 break
             position += 1
-        return self._reconcile()
+        return self._reconcile() and self.brackets.decide()
 
     def _without_late(self, names: list[str]) -> list[str]:
         """Remove the files that a former master made after it had been succeeded; return the others."""
@@ -363,8 +374,12 @@ class Recovery:
         seen: i64 = 0
         while place < end:
             length: i64 = i64(read_i32_be(data, place))
-            if data[place + RECORD_HEAD] == MESSAGE and payload_fits(data, place):
+            kind = data[place + RECORD_HEAD]
+            if kind == MESSAGE and payload_fits(data, place):
                 self._apply_message(segment, window, place, RECORD_HEAD + length)
+            elif kind == PART and payload_fits(data, place) and self.brackets.part(segment, data, place):
+                self.brackets.pass_over(data, place, end)
+                break
             else:
                 self.apply_record(segment, window, place, length, sequence)
             place += RECORD_HEAD + length
@@ -398,7 +413,9 @@ class Recovery:
                 step += 8
         elif kind == SEAL:
             segment.sealed = True
-        elif kind not in (META, EPOCH):
+        elif kind == WHOLE:
+            self.brackets.whole(segment, data, place, sequence)
+        elif kind not in (META, EPOCH, PART):
             self._apply_rare(segment, window, place, length, sequence)
 
     def _apply_message(self, segment: Segment, window: Window, place: i64, length: i64) -> None:
@@ -508,11 +525,11 @@ class Recovery:
         for segment in self.index.segments:
             if segment.live == 0:
                 continue
-            if group and _lowest_live(segment) > reach:
+            if group and lowest_live(segment) > reach:
                 self._tell_group(group, sink)
                 group = []
             group.append(segment)
-            highest = _highest_live(segment)
+            highest = highest_live(segment)
             reach = max(reach, highest)
         if group:
             self._tell_group(group, sink)
@@ -532,7 +549,7 @@ class Recovery:
             )
 
     def _tell_segment(self, segment: Segment, sink: RecoverySink) -> None:
-        window = Window(self.port, segment.name, segment.end, WINDOW_BYTES if _rising(segment) else segment.end)
+        window = Window(self.port, segment.name, segment.end, WINDOW_BYTES if rising(segment) else segment.end)
         index = self.index
         slot: i64 = 0
         while slot < segment.count:
@@ -563,27 +580,3 @@ class Recovery:
 
 def _inside(gaps: list[tuple[int, int]], first: i64, last: i64) -> bool:
     return any(low <= first and last <= high for low, high in gaps)
-
-
-def _rising(segment: Segment) -> bool:
-    """Say whether the messages stand in the file in the order of their numbers, as nearly always."""
-    slot: i64 = 1
-    while slot < segment.count:
-        if segment.offsets[slot] < segment.offsets[slot - 1]:
-            return False
-        slot += 1
-    return True
-
-
-def _lowest_live(segment: Segment) -> i64:
-    slot: i64 = 0
-    while slot < segment.count and segment.states[slot] != LIVE:
-        slot += 1
-    return segment.numbers[slot]
-
-
-def _highest_live(segment: Segment) -> i64:
-    slot = segment.count - 1
-    while slot > 0 and segment.states[slot] != LIVE:
-        slot -= 1
-    return segment.numbers[slot]

@@ -79,7 +79,25 @@ class Salvage:
         self._open: list[Loss] = []  # losses since then
 
     def run(self) -> None:
-        """Read everything. Raises CorruptJournal for a format that this build does not know, StorageError."""
+        """Read everything. Raises CorruptJournal for a format that this build does not know, StorageError.
+
+        A bracket in parts whose end is not there never counted, if all could be read. Else what is left of it is taken:
+        its end may be what cannot be read.
+        """
+        self._read()
+        undecided = self.recovery.brackets.undecided
+        if undecided and self.losses:
+            for segments in undecided.values():
+                last = list(segments.values())[-1]
+                self._lose(last.name, int(last.end), 0, "the end of a large transaction; what is left of it is taken")
+        elif undecided:
+            self.recovery = Recovery(self.port)
+            self.recovery.brackets.undone = dict.fromkeys(undecided, True)
+            self.unconfirmed = ""
+            self.batches = self._claim = self._last = 0
+            self._read()
+
+    def _read(self) -> None:
         names = self._names()
         data = {name: self._claims(name) for name in names}
         boundaries = boundaries_of(self.port, names)

@@ -19,15 +19,17 @@ from entrepot.journal.epoch import EPOCH_SHIFT, Boundary, remembered, write_epoc
 from entrepot.journal.index import Document, Index, Segment
 from entrepot.journal.names import GAPS_KEY, INTERNAL_KIND
 from entrepot.journal.ports import JournalOptions, JournalPort, Rider
-from entrepot.journal.record import PUT, RECORD_HEAD, SEAL, batch_head, write_meta
+from entrepot.journal.record import PART, PUT, RECORD_HEAD, SEAL, batch_head, write_meta
 from entrepot.journal.recovery import Recovery
 
 
 class Tail:
     """``index``: all segments, the last of which is ``active``. ``sequence``: of the last batch handed over.
 
-    ``synced``: of the last batch on disk. ``depth``: brackets that are open. ``riding``: the rider has something to
-    say in the open batch.
+    ``synced``: of the last batch on disk; ``safe_end``: where that ends in the segment ``safe``. ``depth``: brackets
+    that are open. ``riding``: the rider has something to say in the open batch. ``part``: the bracket in parts that the
+    open batch belongs to, 0 for none (`parts.py`); ``part_segments``: the segments that have parts of it; ``whole``:
+    the batch that says that all of the last one is there.
     """
 
     def __init__(self, port: JournalPort, options: JournalOptions) -> None:
@@ -38,9 +40,17 @@ class Tail:
         self.batch: Batch = Batch()
         self.rider: Rider = Rider()
         self.riding: bool = False
+        self.boards: bool = True  # False: what the rider says does not belong to the open batch
         self.depth: i64 = 0
+        self.part: i64 = 0
+        self.part_segments: dict[int, Segment] = {}
+        self.whole: i64 = 0
         self.sequence: i64 = 0
         self.synced: i64 = 0
+        self.safe: Segment = self.active
+        self.safe_end: i64 = 0
+        self._asked: Segment = self.active  # as `safe`, of the sync that is under way
+        self._asked_end: i64 = 0
         self.unsynced_bytes: i64 = 0  # handed over since a sync was asked for last
         self._boundaries: list[Boundary] = []
         self._last_ref: Segment | None = None
@@ -106,6 +116,11 @@ class Tail:
                 self._begin_segment()
             if self.active.end == 0:
                 self._write_meta()
+            if self.part != 0:
+                body = BytesWriter()
+                body.append(PART)
+                write_i64_be(body, self.part)
+                self.batch.record(body.getvalue())
 
     def _write_meta(self) -> None:
         active = self.active
@@ -162,10 +177,12 @@ class Tail:
         batch = self.batch
         if batch.empty():
             return
-        if self.riding:
+        if self.riding and self.boards:
             self.riding = False
             self.rider.board()
         batch.finish()
+        if self.part != 0:
+            self.part_segments[self.active.first] = self.active
         active = self.active
         count = batch.count
         body = batch.take()
@@ -176,6 +193,29 @@ class Tail:
         self.index.grow(active, length)
         self.unsynced_bytes += length
         batch.base = active.end
+
+    # -- what is on disk -----------------------------------------------------------------------------------------------
+
+    def asked(self) -> None:
+        """A sync is asked for, of all that was handed over."""
+        self.unsynced_bytes = 0
+        self._asked = self.active
+        self._asked_end = self.active.end
+
+    def answered(self, token: i64, whole: bool) -> None:
+        """The disk has all batches up to ``token``; ``whole``: all that `asked` was about."""
+        self.synced = max(self.synced, token)
+        if whole:
+            self.safe = self._asked
+            self.safe_end = self._asked_end
+
+    def covers(self, segment: Segment, end: i64) -> bool:
+        """Return whether what ends at ``end`` in ``segment`` is on disk; False also for what may be."""
+        if self.whole > self.synced:  # it may be in a part, which counts with the last one
+            return False
+        if segment is self.safe and end <= self.safe_end:
+            return True
+        return segment.sealed and segment.end_sequence <= self.synced
 
     # -- brackets ------------------------------------------------------------------------------------------------------
 

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.core.operators.census import Census
+from entrepot.core.operators.census import Census, Component
+from entrepot.core.security.directory import Subject
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener
+from entrepot.management.components import Components
 from entrepot.model.connected import ConnectionView, SessionView
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
+
+if TYPE_CHECKING:
+    from entrepot.io.disk import Disk
+    from entrepot.io.standby import Standby
 
 
 class OpenConnections(Census):
     """The connections that ``listeners`` accepted and that are open; the list may grow."""
 
     def __init__(
-        self, listeners: list[Listener], links: Callable[[], Links | None] = lambda: None, trace: str = ""
+        self,
+        listeners: list[Listener],
+        links: Callable[[], Links | None] = lambda: None,
+        trace: str = "",
+        parts: Components | None = None,
     ) -> None:
         """``links``: the bridges, when there are any. ``trace``: the directory where the trace is kept."""
+        self.parts = Components(listeners, {}, links, lambda: None) if parts is None else parts
         self.listeners = listeners
         self.links = links
         self._trace = trace
+        self.disk: Disk | None = None
+        self.standby: Standby | None = None
 
     def count(self) -> int:
         """Return how many there are."""
@@ -61,7 +75,18 @@ class OpenConnections(Census):
 
     def places(self) -> list[tuple[str, str]]:
         """Return where this broker listens."""
-        return [(listener.uri.partition("?")[0], listener.uri) for listener in self.listeners]
+        return [(self.parts.name_of(listener), listener.uri) for listener in self.listeners]
+
+    def subjects(self, connection: str) -> list[Subject]:
+        """Return for whom a connection speaks."""
+        for listener in self.listeners:
+            for each in listener.connections:
+                session = each.session
+                if _number(each) == connection and isinstance(session, ServerSession):
+                    users = [one.user for one in session.sessions(0)]
+                    access = session.broker.access
+                    return [access.named(user) for user in users] if users else [session.subject]
+        return []
 
     def close(self, connection: str, why: str) -> bool:
         """Tell one peer ``why``, and close its connection; False when there is none of that id."""
@@ -77,6 +102,39 @@ class OpenConnections(Census):
         links = self.links()
         return [] if links is None else links.report()
 
+    def components(self, kind: str) -> list[str]:
+        """Return the names of those that there are of one kind."""
+        return self.parts.names(kind)
+
+    def component(self, kind: str, name: str) -> Component | None:
+        """Return one acceptor, bridge, cluster connection or broadcast group."""
+        return self.parts.find(kind, name)
+
+    def syncs(self) -> dict[str, object]:
+        """Return how long the disk took to make things durable."""
+        return {} if self.disk is None else self.disk.sync_times.report()
+
+    def availability(self) -> dict[str, object]:
+        """Return the part that this broker has among those of one store."""
+        standby = self.standby
+        return super().availability() if standby is None else {**standby.facts(), "lease_left_ms": standby.left()}
+
+    def connected(self) -> int:
+        """Return how many connections were accepted in this run."""
+        return sum(listener.accepted for listener in self.listeners)
+
+    def connectors(self) -> list[dict[str, object]]:
+        """Return the connectors of broker.xml."""
+        return self.parts.connectors()
+
+    def settings(self) -> Mapping[str, Callable[[], object]]:
+        """Return what the configuration says and is obeyed here."""
+        return self.parts.settings()
+
+    def reload(self) -> bool:
+        """Begin to read the configuration again; what comes of it is in the log."""
+        return self.parts.reload()
+
     def path(self, message: Message) -> list[str]:
         """Return the brokers that ``message`` came through."""
         return list(message.language.path(message))
@@ -91,6 +149,63 @@ class OpenConnections(Census):
         for core in links.core_connectors:
             rows += core.outlook(name, topic=topic, now=now)
         return rows
+
+    def clusters(self) -> list[dict[str, object]]:
+        """Return the clusters that this broker is in."""
+        links = self.links()
+        if links is None or not links.clusters:
+            return []
+        from entrepot.cluster.clusters.report import reports  # noqa: PLC0415 - see `entrepot.artemis`
+
+        return reports(links.clusters, int(links.turn.now))
+
+    def stores(self) -> list[dict[str, object]]:
+        """Return the store-and-forward queues; a broker that left its cluster has them still."""
+        links = self.links()
+        if links is None:
+            return []
+        from entrepot.cluster.clusters.report import stores  # noqa: PLC0415
+
+        return stores(links.broker, links.clusters)
+
+    def routers(self) -> list[dict[str, object]]:
+        """Return the connection routers."""
+        links = self.links()
+        return [] if links is None or links.routers is None else links.routers.report()
+
+    def drain(self, verb: str, to: str) -> object:
+        """Do as an operator says with what gives all to another node; return how it stands."""
+        links = self.links()
+        drain = None if links is None else links.draining
+        if drain is None:
+            return super().drain(verb, to)
+        if verb == "plan":
+            return drain.plan()
+        if verb == "begin":
+            drain.begin(to)
+        elif verb == "resume":
+            drain.resume()
+        elif verb == "abort":
+            drain.abort()
+        return drain.report()
+
+    def clean_store(self, name: str, *, discards: bool) -> object:
+        """Return the work that empties one of these."""
+        links = self.links()
+        if links is None:
+            return super().clean_store(name, discards=discards)
+        from entrepot.cluster.clusters.stores import Cleaning, CleaningWork  # noqa: PLC0415
+
+        return CleaningWork(Cleaning(links.broker, links.clusters, name, discards=discards))
+
+    def elsewhere(self, name: str, topic: bool) -> dict[str, object]:
+        """Return what other nodes of its clusters have at an address."""
+        links = self.links()
+        if links is None or not links.clusters:
+            return {}
+        from entrepot.cluster.clusters.outlook import elsewhere  # noqa: PLC0415
+
+        return elsewhere(links.broker, links.clusters, name, topic=topic, now=int(links.turn.now))
 
     @property
     def url(self) -> str:

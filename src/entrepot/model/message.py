@@ -78,6 +78,8 @@ LANGUAGE_SAMPLE: Final = 0
 LANGUAGE_STOMP: Final = 1
 LANGUAGE_OPENWIRE: Final = 2
 LANGUAGE_CORE: Final = 3
+LANGUAGE_AMQP: Final = 4
+LANGUAGE_MQTT: Final = 5
 LANGUAGE_ANSWER: Final = 32
 LANGUAGE_LOST: Final = 33
 """Codes of languages: they are in journals, and `core/records.py` is their register."""
@@ -107,6 +109,9 @@ class Common:
         self.path: list[str] = []  # brokers that it passed, as they call themselves
 
 
+LARGE_OCTETS: Final = 0
+LARGE_UNITS: Final = 1  # a text of CORE: whether it is there, its length, then UTF-16, little-endian
+LARGE_DEFLATED: Final = 2  # and all of it compressed
 BARE_NOT: Final = 0
 BARE_TEXT: Final = 1
 BARE_OCTETS: Final = 2
@@ -132,6 +137,10 @@ class Language:
         """
         body = self.common(message).body
         return body if isinstance(body, dict) else None
+
+    def large_form(self, message: Message) -> i64:
+        """Return what the large body of ``message`` is on disk: octets or UTF-8, LARGE_OCTETS; bits say what else."""
+        return LARGE_OCTETS
 
     def identity(self, message: Message) -> str:
         """Return the message id that the sender gave and every client shall see; "" when the broker gives one."""
@@ -172,7 +181,10 @@ class Language:
         """Note that the envelope of ``message`` differs from what its octets say: they may not go out as they came."""
 
     def route(self, message: Message, routing: int) -> None:
-        """Have the octets of ``message`` say that it goes to queues of ``routing``, where they say such a thing."""
+        """Have the octets of ``message`` say that it goes to queues of ``routing``, where they say such a thing.
+
+        UNTYPED: they say nothing of it.
+        """
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one application property or JMS header that only the first encoding knows; None when it is not set."""
@@ -363,11 +375,13 @@ class Message(Facts):
             return True, "DURABLE" if self.durable else "NON_DURABLE"
         if name == "AMQSize":
             return True, len(self.raw)
+        if name == "AMQAddress":
+            return True, self.address
         if name == "JMSRedelivered":
             return True, self.redelivered
         rare = self.rare
         if rare is not None:
-            if name == "JMSXGroupID" and rare.group:
+            if name in ("JMSXGroupID", "AMQGroupID") and rare.group:
                 return True, rare.group
             if name == "JMSXGroupSeq" and rare.group:
                 return True, int(rare.group_sequence)

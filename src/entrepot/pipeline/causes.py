@@ -9,7 +9,7 @@ import re
 from typing import Final
 
 from entrepot.base import errors
-from entrepot.base.errors import EntrepotError
+from entrepot.base.errors import EntrepotError, Unreachable
 
 _LINE: Final = re.compile(r"entrepot\.base\.errors\.(\w+): (.+)")
 
@@ -36,3 +36,18 @@ def cause_of(error: BaseException | None) -> PipelineError | None:
             return PipelineError(text.strip(), kind)
         error = error.__cause__ or error.__context__
     return None
+
+
+def told_apart(error: Exception) -> Exception:
+    """Return the sentence that matters in an exception of Spark, or the exception."""
+    return cause_of(error) or error
+
+
+def lasts(error: Exception) -> bool:
+    """Say whether what `told_apart` returned will not go away by itself: a refusal does not, a broker comes back.
+
+    Of what is Spark's own nobody knows; it is taken for something that passes.
+    """
+    if isinstance(error, PipelineError):
+        return not issubclass(error.kind, Unreachable)
+    return isinstance(error, EntrepotError) and not isinstance(error, Unreachable)

@@ -55,6 +55,22 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         default="true",
         words=("true", "false"),
     ),
+    Setting(
+        "demand",
+        (STREAM,),
+        "whether brokers with a bridge to those of `url` are to send what they have of the queue or topic, as they "
+        "would for a consumer: for queues that are at an ActiveMQ",
+        default="false",
+        words=("true", "false"),
+    ),
+    Setting(
+        "arrivalWait",
+        (STREAM,),
+        "ms without a new message after which `availableNow` takes it that a bridge has brought all, with `demand`",
+        default="2000",
+        low=0,
+        high=600_000,
+    ),
     Setting("login", EVERYWHERE, "user; the one in `url` counts when this is not given"),
     Setting("passcode", EVERYWHERE, "that user's password"),
     Setting("columns", (READ, STREAM), "the columns that are read, with commas between them; default: all"),
@@ -170,7 +186,9 @@ class Options(msgspec.Struct, frozen=True):
 
     def subject(self) -> Subject:
         """Return whose lease on what these options name."""
-        return Subject(self.destination, self.text("subscription"), self.text("selector"))
+        return Subject(
+            self.destination, self.text("subscription"), self.text("selector"), self.text("demand") == "true"
+        )
 
     def reach(self) -> Reach:
         """Return where brokers are looked for."""
@@ -178,7 +196,8 @@ class Options(msgspec.Struct, frozen=True):
 
     def query(self) -> Query:
         """Return what a driver needs of these options."""
-        return Query(self.subject(), self.reach(), self.text("startingPosition"), self.number("pollWait"))
+        arrival_ms = self.number("arrivalWait")
+        return Query(self.subject(), self.reach(), self.text("startingPosition"), self.number("pollWait"), arrival_ms)
 
 
 def read(given: Mapping[str, str], where: str) -> Options:

@@ -11,7 +11,20 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from entrepot.base.environment import SECOND, Duration, Instant
-from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, NEVER, OPENWIRE, STOMP, UNKNOWN, Session, Shell, detect
+from entrepot.protocols.session import (
+    AMQP,
+    CORE,
+    HTTP,
+    MQTT,
+    NEVER,
+    OPENWIRE,
+    STOMP,
+    UNKNOWN,
+    WS,
+    Session,
+    Shell,
+    detect,
+)
 
 DETECTION_TIMEOUT: Final = 30 * SECOND  # Classic's protocolDetectionTimeOut
 DETECTION_OCTETS_MAX: Final = 1024  # line ends before a STOMP frame are heart-beats and may be many, but not endless
@@ -26,6 +39,7 @@ NAMES: Final[Mapping[str, str]] = {
     MQTT: "MQTT",
     HTTP: "HTTP",
     CORE: "CORE",
+    WS: "WebSocket",
 }
 
 

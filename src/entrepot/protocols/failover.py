@@ -151,6 +151,32 @@ class _Transport:
         self.open = role is _Role.CURRENT
 
 
+class _Transports(dict[int, _Transport]):
+    """Those that are dialled or open, by the number of their attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attempts = 0
+
+    def dial(self, place: Endpoint, role: _Role) -> Effect:
+        """Begin one."""
+        self.attempts += 1
+        self[self.attempts] = _Transport(place, role)
+        return Dial(self.attempts, place)
+
+    def drop(self, role: _Role) -> list[Effect]:
+        """Let go of those of ``role``."""
+        dropped = [attempt for attempt, transport in self.items() if transport.role is role]
+        for attempt in dropped:
+            del self[attempt]
+        return [Drop(attempt) for attempt in dropped]
+
+    def place_of(self, attempt: int) -> Endpoint | None:
+        """Return where ``attempt`` leads, None when there is none."""
+        transport = self.get(attempt)
+        return None if transport is None else transport.place
+
+
 class FailoverCore:
     """One connection's peers. ``current`` is the attempt in use, 0 for none; ``rounds`` failed in this outage."""
 
@@ -172,8 +198,7 @@ class FailoverCore:
         self.ever_connected = False
         self.peers: Final = Peers(places, options, entropy)
         self._entropy = entropy
-        self._transports: dict[int, _Transport] = {}
-        self._attempts = 0
+        self._transports: Final = _Transports()
         self._round: list[Endpoint] = []
         self._successors: list[Endpoint] = []
         self._why = "no peer is known"
@@ -206,9 +231,13 @@ class FailoverCore:
             return self._use(attempt, now)
         if transport.role is _Role.SUCCESSOR:
             return self._move(attempt, "a better place was found", now)
-        if self.options.priority_backup and self.peers.preferred(transport.place) and not self._at_priority():
+        if (
+            self.options.priority_backup
+            and self.peers.preferred(transport.place)
+            and not self.peers.is_preferred(self._here())
+        ):
             return self._move(attempt, "a priority peer is back", now)
-        if self._away() and self.peers.near(transport.place) and self._home_due == NEVER:
+        if self.peers.is_away(self._here()) and self.peers.near(transport.place) and self._home_due == NEVER:
             # not all at once, and not to a peer that falls again
             self._home, self._home_due = attempt, now + int(HOMESICK * (1 + self._entropy.fraction()))
         return self._fill_reserves(now)
@@ -293,7 +322,7 @@ class FailoverCore:
         if self._home_due <= now:
             self._home_due = NEVER
             home = self._transports.get(self._home)
-            if home is not None and home.open and home.role is _Role.RESERVE and self._away():
+            if home is not None and home.open and home.role is _Role.RESERVE and self.peers.is_away(self._here()):
                 effects += self._move(self._home, "its own zone is back", now)
             else:
                 effects += self._fill_reserves(now)
@@ -336,9 +365,9 @@ class FailoverCore:
 
     def _dial_next(self, now: Instant) -> list[Effect]:
         if self._round:
-            return [self._dial(self._round.pop(0), _Role.MAIN)]
+            return [self._transports.dial(self._round.pop(0), _Role.MAIN)]
         self.rounds += 1
-        limit = self._rounds_max()
+        limit = rounds_max(self.options, self.ever_connected)
         if limit != UNLIMITED and self.rounds >= limit:
             return self._give_up(self._why)
         effects: list[Effect] = []
@@ -374,8 +403,8 @@ class FailoverCore:
         else:
             self._backoff.grow()
             self._reserve_backoff.grow()
-        effects: list[Effect] = self._drop_successor()
-        if self._rounds_max() == 0:
+        effects: list[Effect] = self._transports.drop(_Role.SUCCESSOR)
+        if rounds_max(self.options, self.ever_connected) == 0:
             return [*effects, *self._give_up(why)]
         effects.append(Interrupted(why))
         ready = [attempt for attempt, transport in self._transports.items() if transport.open]
@@ -401,11 +430,6 @@ class FailoverCore:
         self._due = self._reserve_due = NEVER
         return [*effects, GiveUp(why)]
 
-    def _rounds_max(self) -> int:
-        if not self.ever_connected and self.options.startup_max_reconnect_attempts != UNLIMITED:
-            return self.options.startup_max_reconnect_attempts
-        return self.options.max_reconnect_attempts
-
     # -- moves and reserves --------------------------------------------------------------------------------------------
 
     def _learn(self, places: list[Endpoint], rebalance: bool, now: Instant) -> list[Effect]:
@@ -415,7 +439,7 @@ class FailoverCore:
         effects: list[Effect] = [Updated(tuple(self.peers.updated))]
         if self.state is not State.CONNECTED:
             return effects
-        if rebalance and not (self.options.priority_backup and self._at_priority()):
+        if rebalance and not (self.options.priority_backup and self.peers.is_preferred(self._here())):
             here = self._transports[self.current].place
             self._successors = [
                 one for one in self.peers.in_order() if self.peers.near(one) or not self.peers.near(here)
@@ -425,7 +449,7 @@ class FailoverCore:
 
     def _try_successor(self, now: Instant) -> list[Effect]:
         """Dial the next candidate; reaching where we are already ends the search."""
-        effects = self._drop_successor()
+        effects = self._transports.drop(_Role.SUCCESSOR)
         if self.state is not State.CONNECTED or not self._successors:
             return effects
         place = self._successors.pop(0)
@@ -436,13 +460,7 @@ class FailoverCore:
         for attempt, transport in self._transports.items():
             if transport.open and transport.role is _Role.RESERVE and key(transport.place) == key(place):
                 return [*effects, *self._move(attempt, "a better place was found", now)]
-        return [*effects, self._dial(place, _Role.SUCCESSOR)]
-
-    def _drop_successor(self) -> list[Effect]:
-        dropped = [attempt for attempt, transport in self._transports.items() if transport.role is _Role.SUCCESSOR]
-        for attempt in dropped:
-            del self._transports[attempt]
-        return [Drop(attempt) for attempt in dropped]
+        return [*effects, self._transports.dial(place, _Role.SUCCESSOR)]
 
     def _move(self, attempt: int, why: str, now: Instant) -> list[Effect]:
         """Move to ``attempt``, which is open: at a quiet moment, but not later than `MOVE_PATIENCE`."""
@@ -477,7 +495,7 @@ class FailoverCore:
         candidates = self._reserve_candidates(len(reserves))
         for place in candidates:
             if key(place) not in self._unanswered:
-                return [self._dial(place, _Role.RESERVE)]
+                return [self._transports.dial(place, _Role.RESERVE)]
         self._unanswered.clear()
         if candidates:
             self._reserve_due = now + self._reserve_backoff.take()
@@ -488,8 +506,8 @@ class FailoverCore:
         options, peers = self.options, self.peers
         taken = {key(transport.place) for transport in self._transports.values()}
         wanted = options.backup and reserves < options.backup_pool_size
-        homesick = options.priority_backup and not self._at_priority()
-        away = self._away() and self._home_due == NEVER
+        homesick = options.priority_backup and not self.peers.is_preferred(self._here())
+        away = self.peers.is_away(self._here()) and self._home_due == NEVER
         candidates = [
             place
             for place in peers.in_order()
@@ -501,19 +519,8 @@ class FailoverCore:
             candidates.sort(key=peers.distance)
         return candidates
 
-    def _away(self) -> bool:
-        """Whether we are known to be in another zone than ours."""
-        here = self._transports.get(self.current)
-        return bool(self.options.zone) and here is not None and self.peers.distance(here.place) == 2
-
-    def _at_priority(self) -> bool:
-        here = self._transports.get(self.current)
-        return here is not None and self.peers.preferred(here.place)
-
-    def _dial(self, place: Endpoint, role: _Role) -> Effect:
-        self._attempts += 1
-        self._transports[self._attempts] = _Transport(place, role)
-        return Dial(self._attempts, place)
+    def _here(self) -> Endpoint | None:
+        return self._transports.place_of(self.current)
 
     def _become(self, signal: Signal) -> None:
         following = TRANSITIONS.get((self.state, signal))
@@ -523,6 +530,13 @@ class FailoverCore:
         if following is not State.CONNECTED:
             self.current = 0
             self._reserve_due = NEVER
+
+
+def rounds_max(options: FailoverOptions, ever_connected: bool) -> int:
+    """Return how many rounds of attempts may fail before the connection is given up."""
+    if not ever_connected and options.startup_max_reconnect_attempts != UNLIMITED:
+        return options.startup_max_reconnect_attempts
+    return options.max_reconnect_attempts
 
 
 def plain(endpoint: Endpoint) -> Composite:

@@ -13,12 +13,35 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.errors import EntrepotError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.records import KIND_NUMBERS
+from entrepot.journal.overflow import Overflow
 from entrepot.journal.ports import Waiter
 from entrepot.model.message import Message
 
 PACE_OCTETS: Final = (
     8 * 1024 * 1024
 )  # after so many the disk is asked how far it is: several syncs a second at 100 MB/s
+
+CROWDED_OCTETS: Final = 2 * PACE_OCTETS
+"""When bodies of all connections together are so far ahead of the disk, whoever has more of one waits for it."""
+
+
+class _Reached(Waiter):
+    """The disk has all bodies up to ``end``."""
+
+    def __init__(self, overflow: Overflow, waiter: Waiter) -> None:
+        self.overflow: Overflow = overflow
+        self.end: i64 = overflow.written
+        self.waiter: Waiter = waiter
+
+    def stored(self, token: bytes) -> None:
+        """Tell who waits."""
+        self.overflow.reached = max(self.overflow.reached, self.end)
+        self.waiter.stored(token)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """Tell who waits: what comes now is dropped."""
+        self.overflow.reached = max(self.overflow.reached, self.end)
+        self.waiter.store_failed(token, error)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -65,6 +88,15 @@ class Inflow:
         else:
             self.finish()
 
+    def is_due(self) -> bool:
+        """Return whether the disk is to be asked how far it is, before more is read."""
+        return self.refusal is None and (self.written >= PACE_OCTETS or (self.written > 0 and self.is_crowded()))
+
+    def is_crowded(self) -> bool:
+        """Return whether the bodies of all connections are so far ahead of the disk that this one waits."""
+        overflow = self.broker.journal.overflow
+        return overflow.written - overflow.reached >= CROWDED_OCTETS
+
     def ask_the_disk(self, waiter: Waiter) -> None:
         """Call ``waiter`` when what was written so far is on disk.
 
@@ -73,7 +105,7 @@ class Inflow:
         self.written = 0
         journal = self.broker.journal
         journal.put(KIND_NUMBERS, b"", int(self.broker.ids.reserved).to_bytes(8, "big"))
-        journal.confirm(waiter, b"")
+        journal.confirm(_Reached(journal.overflow, waiter), b"")
 
     def message_now(self) -> Message:
         """Return the message, whose body is complete on its way to disk."""

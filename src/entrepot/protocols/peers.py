@@ -152,6 +152,14 @@ class Peers:
             return key(place) in self._priorities
         return bool(self.configured) and key(place) == key(self.configured[0])
 
+    def is_preferred(self, place: Endpoint | None) -> bool:
+        """Tell whether there is ``place``, and it is a priority peer."""
+        return place is not None and self.preferred(place)
+
+    def is_away(self, place: Endpoint | None) -> bool:
+        """Tell whether there is ``place``, and it is known to be in another zone than ours."""
+        return bool(self.options.zone) and place is not None and self.distance(place) == 2
+
     def placed(self, place: Endpoint) -> Endpoint:
         """Take the zone out of the options of a configured place."""
         if ZONE not in place.options:

@@ -33,6 +33,7 @@ AMQP: Final = "amqp"
 MQTT: Final = "mqtt"
 HTTP: Final = "http"
 CORE: Final = "core"
+WS: Final = "ws"  # WebSocket, with another protocol inside
 UNKNOWN: Final = "unknown"
 
 STOP_SPACE: Final = 1  # why a session reads nothing: the broker has no room,
@@ -43,7 +44,12 @@ DETECTION_OCTETS: Final = 14  # the longest start that is looked at: size, type 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Shell:
-    """What a session may ask of the shell that drives it."""
+    """What a session may ask of the shell that drives it.
+
+    ``server_name``: the name of the server that the peer asked for in TLS (SNI), "" where it asked for none.
+    """
+
+    server_name: str = ""
 
     def dirty(self) -> None:
         """There is something to write: call `Session.outgoing` at the end of this turn. Cheap when said twice."""

@@ -76,9 +76,18 @@ class TunnelServer(_Tunnel):
     """The side that was dialled. What is no upgrade to OpenWire is for the session that ``otherwise`` makes."""
 
     def __init__(
-        self, shell: Shell, make: Maker, opened: Instant, otherwise: Maker, timeout: Duration = TIMEOUT
+        self,
+        shell: Shell,
+        make: Maker,
+        opened: Instant,
+        otherwise: Maker,
+        timeout: Duration = TIMEOUT,
+        *,
+        sockets: Maker | None = None,
     ) -> None:
+        """``sockets`` makes the session of who asks for a WebSocket; it reads the request once more."""
         super().__init__(shell, make, opened, timeout)
+        self.sockets = sockets
         self.otherwise = otherwise
         self._http: Final = Requests(lambda head: 0)
         self._start = b""  # bounded as a head is: `Requests` refuses a longer one
@@ -100,11 +109,13 @@ class TunnelServer(_Tunnel):
         if request is not None and _asks_to_switch(request):
             self.writer.write(self._http.switch(PROTOCOL))
             self.proceed(self._http.rest, now)
+        elif request is not None and self.sockets is not None and _asks_for(request, b"websocket"):
+            self._give_away(now, self.sockets)
         elif request is not None or self._http.head is not None:
             self._give_away(now)
 
-    def _give_away(self, now: Instant) -> None:
-        session = self.otherwise(self.shell)
+    def _give_away(self, now: Instant, make: Maker | None = None) -> None:
+        session = (make or self.otherwise)(self.shell)
         self.shell.become(session)
         session.receive(self._start, now)
 
@@ -155,4 +166,8 @@ class TunnelClient(_Tunnel):
 
 
 def _asks_to_switch(request: Message) -> bool:
-    return request.method == b"GET" and request.fields.get(b"upgrade", b"").lower() == PROTOCOL.encode()
+    return _asks_for(request, PROTOCOL.encode())
+
+
+def _asks_for(request: Message, protocol: bytes) -> bool:
+    return request.method == b"GET" and request.fields.get(b"upgrade", b"").lower() == protocol

@@ -10,26 +10,56 @@ from functools import partial
 from timeit import default_timer
 
 from entrepot.base.compiled import build_name
-from entrepot.simulation.campaign import Result, run, run_callers, run_carried, run_network, run_pair, run_zones, shrink
+from entrepot.simulation.campaign import (
+    Result,
+    run,
+    run_amqp,
+    run_callers,
+    run_carried,
+    run_clusters,
+    run_mqtt,
+    run_network,
+    run_pair,
+    run_quorum,
+    run_replicas,
+    run_zones,
+    shrink,
+)
 
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
     options = parser().parse_args(arguments)
-    whole = options.pairs or options.zones or options.networks or options.callers or options.carried
+    kinds = (
+        options.pairs,
+        options.quorum,
+        options.zones,
+        options.networks,
+        options.callers,
+        options.carried,
+        options.clusters,
+        options.mqtt,
+        options.amqp,
+        options.replicas,
+    )
+    whole = any(kinds)
     if whole and (options.keep is not None or options.shrink):
         parser().error("--keep and --shrink are about the steps of a single broker; this has none")
-    if (options.pairs or options.zones) and options.trace is not None:
+    if (options.pairs or options.quorum or options.zones) and options.trace is not None:
         parser().error("--trace is about single brokers, networks and callers; this has none")
     if options.directed and (options.plain or not options.networks):
         parser().error("--directed is about networks, and its plans have all that came in")
     if options.stops and (options.directed or not options.networks):
         parser().error("--stops is about networks that are not --directed")
-    if options.core > options.callers or options.reattach > options.core:
-        parser().error("--core is about --callers, and --reattach about --core")
+    if options.core > options.callers or options.reattach > options.core or _is_stray(options):
+        parser().error("--core is about --callers, --reattach about --core, --chains and --groups about --clusters")
     if options.seed is not None:
         return _one(options)
     return _many(options)
+
+
+def _is_stray(options: argparse.Namespace) -> bool:
+    return bool((options.chains or options.groups) and not options.clusters) or options.chains > (not options.groups)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,12 +75,19 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--shrink", action="store_true", help="look for the fewest steps that still fail")
     found.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
+    found.add_argument("--quorum", action="store_true", help="run pairs whose lease a majority of voters keeps")
+    found.add_argument("--replicas", action="store_true", help="run brokers that replicate a store")
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")
     found.add_argument("--reattach", action="store_true", help="with --core: their sessions outlive connections")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
+    found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
+    found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")
+    found.add_argument("--amqp", action="store_true", help="run programs that speak AMQP to one broker")
+    found.add_argument("--groups", action="store_true", help="with --clusters: nodes agree where message groups go")
+    found.add_argument("--mqtt", action="store_true", help="run programs that speak MQTT to one broker")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
     found.add_argument("--stops", action="store_true", help="with --networks: brokers stop in order, too")
     found.add_argument("--directed", action="store_true", help="with --networks: drawn for rare coincidences")
@@ -67,12 +104,20 @@ def say(text: str) -> None:
 def _one(options: argparse.Namespace) -> int:
     keep = None if options.keep is None else [int(word) for word in options.keep.split(",") if word]
     lines = options.trace is not None
-    if options.pairs or options.zones:
-        result = (run_pair if options.pairs else run_zones)(options.seed)
+    if options.pairs or options.quorum or options.zones:
+        result = _player(options)(options.seed)
+    elif options.replicas:
+        result = run_replicas(options.seed, lines=lines)
     elif options.callers:
         result = run_callers(options.seed, core=options.core, reattach=options.reattach, lines=lines)
     elif options.carried:
         result = run_carried(options.seed, lines=lines)
+    elif options.clusters:
+        result = run_clusters(options.seed, chains=options.chains, groups=options.groups, lines=lines)
+    elif options.amqp:
+        result = run_amqp(options.seed, lines=lines)
+    elif options.mqtt:
+        result = run_mqtt(options.seed, lines=lines)
     elif options.networks:
         result = run_network(
             options.seed, lines=lines, extras=not options.plain, directed=options.directed, stops=options.stops
@@ -118,10 +163,20 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     """Return what runs one seed."""
     if options.carried:
         return run_carried
+    if options.replicas:
+        return run_replicas
+    if options.mqtt:
+        return run_mqtt
+    if options.amqp:
+        return run_amqp
+    if options.clusters:
+        return partial(run_clusters, chains=options.chains, groups=options.groups)
     if options.callers:
         return partial(run_callers, core=options.core, reattach=options.reattach)
     if options.networks:
         return partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
+    if options.quorum:
+        return run_quorum
     return run_pair if options.pairs else run_zones if options.zones else run
 
 
@@ -129,12 +184,23 @@ def _way(options: argparse.Namespace) -> str:
     """Return the rest of the command that shows one seed."""
     if options.carried:
         return "--carried --trace trace.txt"
+    if options.amqp:
+        return "--amqp --trace trace.txt"
+    if options.replicas:
+        return "--replicas --trace trace.txt"
+    if options.mqtt:
+        return "--mqtt --trace trace.txt"
+    if options.clusters:
+        kinds = "".join(f" --{kind}" for kind in ("chains", "groups") if getattr(options, kind))
+        return f"--clusters{kinds} --trace trace.txt"
     if options.callers:
         kinds = "".join(f" --{kind}" for kind in ("core", "reattach") if getattr(options, kind))
         return f"--callers{kinds} --trace trace.txt"
     if options.networks:
         kind = " --directed" if options.directed else " --plain" if options.plain else ""
         return f"--networks{kind}{' --stops' if options.stops else ''} --trace trace.txt"
+    if options.quorum:
+        return "--quorum"
     return "--pairs" if options.pairs else "--zones" if options.zones else "--trace trace.txt --shrink"
 
 

@@ -9,10 +9,15 @@ import msgspec
 
 from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.carried import CarriedRun
+from entrepot.simulation.cluster_runs import ClusterRun
 from entrepot.simulation.directed import DirectedRun
+from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
 from entrepot.simulation.pairs import Pair
+from entrepot.simulation.parcels import ParcelRun
+from entrepot.simulation.quorum import Quorum
+from entrepot.simulation.replicas import Replicas
 from entrepot.simulation.workload import Workload
 from entrepot.simulation.world import World
 from entrepot.simulation.zoned import Region
@@ -56,6 +61,23 @@ def run_pair(seed: int) -> Result:
     violations = pair.run()
     counts = dict(sorted({**pair.world.counts, "events": pair.world.events}.items()))
     return Result(seed, pair.world.digest(), tuple(violations), counts, 0)
+
+
+def run_quorum(seed: int) -> Result:
+    """Run the brokers of ``seed`` and the voters that keep their lease. It has no plan, so nothing to shrink."""
+    quorum = Quorum(seed)
+    violations = quorum.run()
+    counts = dict(sorted({**quorum.world.counts, "events": quorum.world.events}.items()))
+    return Result(seed, quorum.world.digest(), tuple(violations), counts, 0)
+
+
+def run_replicas(seed: int, *, lines: bool = False) -> Result:
+    """Run the replicated store of ``seed``: brokers that share nothing but a lock. It has no plan to shrink."""
+    replicas = Replicas(seed, lines=lines)
+    violations = replicas.run()
+    world = replicas.world
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
 
 
 def run_callers(seed: int, *, core: bool = False, reattach: bool = False, lines: bool = False) -> Result:
@@ -102,6 +124,39 @@ def run_carried(seed: int, *, lines: bool = False) -> Result:
     world = carried.network.world
     kept = () if world.lines is None else tuple(world.lines)
     return Result(seed, world.digest(), tuple(violations), dict(sorted(carried.counts().items())), 0, kept)
+
+
+def run_clusters(seed: int, *, chains: bool = False, groups: bool = False, lines: bool = False) -> Result:
+    """Run the cluster of ``seed``, two to eight nodes, under faults. It has no plan of steps to shrink.
+
+    ``chains``: another one, in which messages have a long way and nodes crash more often; ``groups``: one
+    whose nodes agree where message groups go.
+    """
+    clustered = ClusterRun(seed, chains=chains, groups=groups, lines=lines)
+    violations = clustered.run()
+    world = clustered.network.world
+    kept = () if world.lines is None else tuple(world.lines)
+    return Result(seed, world.digest(), tuple(violations), dict(sorted(clustered.counts().items())), 0, kept)
+
+
+def run_mqtt(seed: int, *, lines: bool = False) -> Result:
+    """Run the programs of ``seed`` that speak MQTT to one broker. It has no plan of steps to shrink."""
+    run = ParcelRun(seed, lines=lines)
+    violations = run.run()
+    world = run.world
+    kept = () if world.lines is None else tuple(world.lines)
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
+
+
+def run_amqp(seed: int, *, lines: bool = False) -> Result:
+    """Run the programs of ``seed`` that speak AMQP to one broker. It has no plan of steps to shrink."""
+    run = LinkedRun(seed, lines=lines)
+    violations = run.run()
+    world = run.world
+    kept = () if world.lines is None else tuple(world.lines)
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
 
 
 def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:

@@ -8,7 +8,6 @@ disk, under two numbers.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -17,7 +16,7 @@ from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.bridge import CoreBridge
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
-from entrepot.cluster.link import State
+from entrepot.cluster.link import State, described
 from entrepot.config.model import BrokerConfig, BrokerSettings, PolicyEntry
 from entrepot.core.addressing.address_settings import Full
 from entrepot.core.addressing.definition import QueueDefinition
@@ -32,6 +31,7 @@ from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.simulation.networks import Network
 from entrepot.simulation.sites import Blueprint, Confirmed, Site
 from entrepot.simulation.subscribers import Reader
+from entrepot.simulation.trial import Trial
 from entrepot.simulation.world import Lots
 
 INTERVAL: Final = SECOND
@@ -118,7 +118,7 @@ class Carried(Network):
         super().check()
 
 
-class CarriedRun:
+class CarriedRun(Trial):
     """The run of one seed. Call `run` once, then read ``wrong`` and ``network.world``."""
 
     def __init__(self, seed: int, *, lines: bool = False) -> None:
@@ -136,9 +136,9 @@ class CarriedRun:
         self.large: Final = lots.chance(0.4)
         blueprints = {name: self._blueprint(name) for name in self.names}
         self.network: Final = Carried(seed, blueprints, lines=lines)
+        super().__init__(self.network.world)
         self.network.world.events_max = EVENTS_MAX
         self.sent = 0
-        self.wrong: list[str] = []
 
     def _blueprint(self, name: str) -> Blueprint:
         lots = self.lots
@@ -182,19 +182,6 @@ class CarriedRun:
         """Where every way ends."""
         return self.names[-1] if self.chain else self.names[0]
 
-    def run(self) -> list[str]:
-        """Return what went wrong."""
-        try:
-            self._live()
-        except Exception as error:  # a fault of the product or of the simulation: either is a finding
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            self._fault(f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
-        return self.wrong
-
-    def _fault(self, text: str) -> None:
-        self.wrong.append(f"{self.title}: {text}")
-        self.network.world.note(f"WRONG {text}")
-
     def _live(self) -> None:
         network = self.network.start()
         network.sites[self.end].read("queue://Q", prefetch=self.lots.one_of((1, 10, 1_000)))
@@ -233,7 +220,7 @@ class CarriedRun:
         if missing:
             self._fault(f"{len(missing)} of {len(network.accepted)} never came: {missing[:5]}")
         if not self._is_quiet():
-            self._fault(f"bridges do not come to rest: {[bridge.link.describe() for bridge in network.carriers()]}")
+            self._fault(f"bridges do not come to rest: {[described(bridge.link) for bridge in network.carriers()]}")
         if not missing:
             for name, count in self._kept().items():
                 self._fault(f"{name} keeps {count} messages")

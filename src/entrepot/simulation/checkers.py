@@ -31,6 +31,7 @@ The promises, exactly:
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND
@@ -104,6 +105,8 @@ class Copy:
         self.record = record
         self.deliveries = 0
         self.era = -1  # of the last delivery
+        self.tries = 0  # over CORE, that were rolled back
+        self.tries_era = -1  # when that was last
         self.message_id = ""
         self.id_era = -1  # in which that id was seen last
         self.auto_run = -1  # the run of the broker in which it went to an ``auto`` consumer
@@ -222,6 +225,30 @@ class Ledger:
             self.world.count("redeliveries")
         return copy
 
+    def taken(self, queue: str, headers: dict[str, str], body: bytes, *, marked: bool) -> Copy | None:
+        """A client of CORE was handed a message from ``queue``; return its copy, None when it is nobody's.
+
+        What it gives back without having tried it comes unmarked to the next, as in Artemis: the mark is a promise
+        about tries there, not about deliveries.
+        """
+        copy = self.seen(queue, headers, body)
+        if copy is None:
+            return None
+        self._in_time(copy)
+        if copy.gone:
+            self._broken(copy, "delivered again after its acknowledgement was confirmed")
+        if copy.tries > 0 and not marked and copy.tries_era == self.era and not copy.record.repeats:
+            self._broken(copy, f"tried {copy.tries} times, and not marked as redelivered")
+        copy.deliveries += 1
+        self.world.count("deliveries over CORE")
+        return copy
+
+    def tried(self, copies: Iterable[Copy]) -> None:
+        """What acknowledged ``copies`` was rolled back: they come again, as tried."""
+        for copy in copies:
+            copy.tries += 1
+            copy.tries_era = self.era
+
     def _in_time(self, copy: Copy) -> None:
         """Check that the time of a message that is delivered was not over when it went out."""
         record = copy.record
@@ -256,7 +283,7 @@ class Ledger:
             self._broken(copy, f"scheduled, and here before its delay of {record.delay_ms} ms was over")
         if record.state == REFUSED:
             self._broken(copy, "it was refused, or its transaction was, and is here all the same")
-        message_id = headers.get("message-id", "")
+        message_id = headers.get("message-id", copy.message_id)  # CORE names no message but by its number
         known = copy.id_era == self.era or 0 <= record.confirmed_era <= copy.id_era
         if known and copy.message_id not in ("", message_id) and not record.repeats:
             self._broken(copy, f"here twice, as {copy.message_id} and as {message_id}")

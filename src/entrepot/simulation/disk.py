@@ -161,10 +161,16 @@ class SimulatedDisk(JournalPort):
         self.medium.crash(self._entropy, tear=self.tear)
         self._forget()
 
-    def stop(self) -> None:
-        """The process dies and the machine lives: everything that was carried out survives."""
+    def stop(self, *, durable: bool = True) -> None:
+        """The process dies and the machine lives: everything that was carried out survives.
+
+        ``durable`` off: the next process sees it, and a crash of the machine may still take what was not synced.
+        """
         self.answers.hang_up()
-        self.medium.stop()
+        if durable:
+            self.medium.stop()
+        else:
+            self.medium.show()
         self._forget()
 
     def _forget(self) -> None:

@@ -18,6 +18,9 @@ from entrepot.base.errors import EntrepotError, StorageFull
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import EVERY_KIND, Fact, Hub, Listener
 from entrepot.journal.log import JournalCore, JournalOptions
+from entrepot.protocols.amqp.options import AmqpOptions
+from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.mqtt.options import MqttOptions
 from entrepot.protocols.session import Session, Shell
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.simulation.disk import Later, SimulatedDisk
@@ -142,6 +145,10 @@ class Machine:
         self.stomp = StompOptions()
         self.stomp.large_octets = LARGE_OCTETS
         self.stomp.write_high_octets = 16 * KIB
+        self.mqtt = MqttOptions()
+        self.amqp = AmqpOptions()
+        self.core = CoreOptions()
+        self.core.write_high_octets = 16 * KIB
         self._facts = Facts(world)
         self._commit_lots = world.lots("commits")
         self.turn_units = 0  # what a turn may do (`core/effort.py`); 0: as much as in the real world
@@ -296,6 +303,30 @@ class Machine:
         self.accepted += 1
         self.broker.tick(self.world.time, self.world.wall())
         return self._made.greet_stomp(shell, self.stomp, peer)
+
+    def accept_core(self, shell: Shell, peer: str) -> Session:
+        """Make the session of a new connection that speaks CORE."""
+        assert self.broker is not None
+        assert self._made is not None
+        self.accepted += 1
+        self.broker.tick(self.world.time, self.world.wall())
+        return self._made.greet_core(shell, self.core, peer)
+
+    def accept_mqtt(self, shell: Shell, peer: str) -> Session:
+        """Make the session of a new connection that speaks MQTT."""
+        assert self.broker is not None
+        assert self._made is not None
+        self.accepted += 1
+        self.broker.tick(self.world.time, self.world.wall())
+        return self._made.greet_mqtt(shell, self.mqtt, peer)
+
+    def accept_amqp(self, shell: Shell, peer: str) -> Session:
+        """Make the session of a new connection that speaks AMQP."""
+        assert self.broker is not None
+        assert self._made is not None
+        self.accepted += 1
+        self.broker.tick(self.world.time, self.world.wall())
+        return self._made.greet_amqp(shell, self.amqp, peer)
 
     def _from_disk(self, delay: Duration, action: Callable[[], None]) -> None:
         self.world.later(delay, lambda: self.turn(action))

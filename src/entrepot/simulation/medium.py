@@ -24,6 +24,7 @@ class Effect:
         self.octets = octets
         self.target = target
         self.serial = 0
+        self.left = False  # by a process that is gone: a sync of another one knows of no such change
 
     def changes_names(self) -> bool:
         """Say whether it is a matter of the directory rather than of a file's content."""
@@ -63,10 +64,17 @@ class Medium:
         self._effects.append(effect)
 
     def harden(self, upto: int, covers: Covers) -> None:
-        """Make the changes up to serial ``upto`` that it ``covers`` durable."""
+        """Make the changes up to serial ``upto`` that it ``covers`` durable.
+
+        What a former process left is covered where this one has changed the same file, or the same directory.
+        """
         kept: list[Effect] = []
+        mine = [each for each in self._effects if not each.left and each.serial <= upto and covers(each)]
+        files = {each.name: True for each in mine if not each.changes_names()}
+        names = any(each.changes_names() for each in mine)
         for effect in self._effects:
-            if effect.serial <= upto and covers(effect):
+            known = not effect.left or (names if effect.changes_names() else effect.name in files)
+            if effect.serial <= upto and covers(effect) and known:
                 effect.apply(self.durable)
             else:
                 kept.append(effect)
@@ -82,10 +90,34 @@ class Medium:
             self._survive(effect, entropy, tear=tear)
         self._show_durable()
 
+    def settle(self) -> None:
+        """Make all changes durable, as a process does with what the last one left."""
+        for effect in self._effects:
+            effect.left = False
+        self.harden(self.serial, everything)
+
     def stop(self) -> None:
         """All changes survive."""
-        self.harden(self.serial, everything)
+        self.settle()
         self._show_durable()
+
+    def leave(self, upto: int) -> None:
+        """A process ends: changes behind serial ``upto`` were only asked for; others are there to be read, unsynced."""
+        self._effects = [effect for effect in self._effects if effect.serial <= upto]
+        for effect in self._effects:
+            effect.left = True
+        self.show()
+
+    def show(self) -> None:
+        """Let the view be what was carried out: what somebody only asked for has gone with him."""
+        self.view = {name: bytearray(content) for name, content in self.durable.items()}
+        for effect in self._effects:
+            effect.apply(self.view)
+
+    def take_over(self, other: Medium) -> None:
+        """Have the changes of ``other`` that are not durable, too."""
+        self._effects = list(other._effects)
+        self.serial = other.serial
 
     def _show_durable(self) -> None:
         self._effects = []

@@ -119,6 +119,172 @@ class Pipe:
         self.kick()
 
 
+class _ServerShell(Shell):
+    def __init__(self, end: ServerEnd) -> None:
+        self.end = end
+        self.noted = False
+
+    def dirty(self) -> None:
+        if not self.noted:
+            self.noted = True
+            self.end.machine.loop.note(self)
+
+    def resumed(self) -> None:
+        self.end.outbound.kick()
+
+    def go_on(self) -> None:
+        self.end.go_on()
+
+    def flush(self) -> None:
+        self.end.flush()
+
+
+class ServerEnd:
+    """The broker's end of one connection: its session in the machine's turns. The subclass is the other end."""
+
+    outbound: Pipe
+    inbound: Pipe
+
+    def __init__(self, world: World, machine: Machine, name: str, accept: Callable[[Shell, str], Session]) -> None:
+        """``accept`` makes the session of the peer ``name``; call `serve` next."""
+        self.world = world
+        self.machine = machine
+        self.server_gone = False
+        self._shell = _ServerShell(self)
+        self._bell: Final = Bell(world, self._ring)
+        self.server: Session = accept(self._shell, name)
+        self.number = machine.accepted
+
+    def serve(self, outbound: Pipe, inbound: Pipe) -> None:
+        """Begin: ``outbound`` leads to the session, ``inbound`` away from it."""
+        self.outbound = outbound
+        self.inbound = inbound
+        self.machine.links[self.number] = self
+        self._arm()
+
+    # -- of the other end ----------------------------------------------------------------------------------------------
+
+    def client_cut(self) -> None:
+        """The other end finds out that the connection is gone."""
+        raise NotImplementedError
+
+    def wrote(self, data: bytes) -> None:
+        """The session has written ``data``."""
+
+    def unsent(self) -> None:
+        """The session ends, or its process is gone: note what it had and the socket never got."""
+
+    def server_ended(self) -> None:
+        """The session is gone."""
+
+    # -- turns ---------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what the session has; called by the machine at the end of a turn."""
+        self._shell.noted = False
+        if self.server_gone:
+            return
+        self._write()
+        if self.server.closing:
+            self.inbound.end()
+            self._server_ends("the session closed the connection")
+        else:
+            self._arm()
+
+    def _write(self) -> None:
+        data = self.server.outgoing()
+        if data:
+            self.wrote(data)
+            self.inbound.write(data)
+
+    def server_reads(self) -> bool:
+        """Return whether the session takes more."""
+        return self.server.readable and not self.server.unfinished
+
+    def go_on(self) -> None:
+        """Let the session do what an earlier turn left; then it may be given more."""
+        if self.server_gone:
+            return
+        self.server.resume(self.world.time)
+        if self.server.closing:
+            self._shell.dirty()
+        else:
+            self._arm()
+        if not self.server.unfinished:
+            self.outbound.kick()
+
+    def server_receives(self, data: bytes) -> None:
+        """Give it ``data``, in a turn."""
+        if not self.server_gone:
+            self.machine.turn(lambda: self._takes(data))
+
+    def _takes(self, data: bytes) -> None:
+        self.server.receive(data, self.world.time)
+        if self.server.closing:
+            self._shell.dirty()
+        else:
+            self._arm()
+
+    def server_writable(self, ready: bool) -> None:
+        """Tell it whether the pipe takes more."""
+        if self.server_gone:
+            return
+        if ready:
+            self.machine.turn(lambda: self.server.writable(True, self.world.time))
+        else:  # said inside of a write, as a real transport does
+            self.server.writable(False, self.world.time)
+
+    def _server_ends(self, why: str) -> None:
+        if not self.server_gone:
+            self.unsent()
+            self.server.detach(why, self.world.time)  # power may fail in here: then `crashed` finds this as it was
+            self.server_gone = True
+            self.outbound.dead = True
+            self.machine.links.pop(self.number, None)
+            self.server_ended()
+
+    def _arm(self) -> None:
+        self._bell.set(self.server.deadline())
+
+    def _ring(self) -> None:
+        if not self.server_gone:
+            self.machine.turn(self._advance)
+
+    def _advance(self) -> None:
+        if self.server.deadline() <= self.world.time:
+            self.server.advance(self.world.time)
+        self._shell.dirty()
+
+    # -- what the world does to it -------------------------------------------------------------------------------------
+
+    def cut(self, client_after: Duration, server_after: Duration) -> None:
+        """Lose what is on its way; each side finds out when its time has come."""
+        self.outbound.dead = True
+        self.inbound.dead = True
+        self.world.later(client_after, self.client_cut)
+        self.world.later(server_after, self._server_cut)
+
+    def _server_cut(self) -> None:
+        if not self.server_gone:
+            self.machine.turn(lambda: self._server_ends("the connection was cut"))
+
+    def crashed(self) -> None:
+        """The broker's process is gone; nobody detaches its sessions. The other end finds out a moment later."""
+        self.unsent()
+        self.server_gone = True
+        self.outbound.dead = True
+        self.inbound.dead = True
+        self.server_ended()
+        self.world.later(MILLISECOND, self.client_cut)
+
+    def stopped(self, why: str) -> None:
+        """The broker stops in order: say so, and close."""
+        self.server.shut(why, self.world.time)
+        self._write()
+        self._server_ends(why)
+        self.inbound.end()
+
+
 class _ClientShell(Shell):
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -127,46 +293,20 @@ class _ClientShell(Shell):
         self.link.inbound.kick()
 
 
-class _ServerShell(Shell):
-    def __init__(self, link: Link) -> None:
-        self.link = link
-        self.noted = False
-
-    def dirty(self) -> None:
-        if not self.noted:
-            self.noted = True
-            self.link.machine.loop.note(self)
-
-    def resumed(self) -> None:
-        self.link.outbound.kick()
-
-    def go_on(self) -> None:
-        self.link.go_on()
-
-    def flush(self) -> None:
-        self.link.flush_server()
-
-
-class Link:
+class Link(ServerEnd):
     """One connection from ``peer`` to the broker on ``machine``. ``shown``: every message that the broker wrote."""
 
     def __init__(self, world: World, machine: Machine, peer: Peer, options: ConnectOptions, weather: Weather) -> None:
-        self.world = world
-        self.machine = machine
         self.peer = peer
         self.shown: list[tuple[str, str]] = []  # (destination, simulated id)
         self.client_gone = False
-        self.server_gone = False
-        self._client_bell: Final = Bell(self.world, self._ring_client)
-        self._server_bell: Final = Bell(self.world, self._ring_server)
-        self._shell = _ServerShell(self)
+        self._client_bell: Final = Bell(world, self._ring_client)
         self.client = StompClient(_ClientShell(self), options)
-        self.server: Session = machine.accept(self._shell, peer.name)
-        self.number = machine.accepted
-        self.outbound = Pipe(world, weather, self._server_receives, self._server_reads, self._client_writable)
-        self.inbound = Pipe(world, weather, self._client_receives, lambda: self.client.readable, self._server_writable)
-        machine.links[self.number] = self
-        self._arm_server()
+        super().__init__(world, machine, peer.name, machine.accept)
+        self.serve(
+            Pipe(world, weather, self.server_receives, self.server_reads, self._client_writable),
+            Pipe(world, weather, self._client_receives, lambda: self.client.readable, self.server_writable),
+        )
 
     # -- the client's side --------------------------------------------------------------------------------------------
 
@@ -217,129 +357,34 @@ class Link:
 
     # -- the broker's side --------------------------------------------------------------------------------------------
 
-    def flush_server(self) -> None:
-        """Write what the session has; called by the machine at the end of a turn."""
-        self._shell.noted = False
-        if self.server_gone:
-            return
-        data = self.server.outgoing()
-        if data:
-            self._note_shown(data)
-            self.inbound.write(data)
-        if self.server.closing:
-            self.inbound.end()
-            self._server_ends("the session closed the connection")
-        else:
-            self._arm_server()
-
-    def _note_shown(self, data: bytes) -> None:
+    def wrote(self, data: bytes) -> None:
+        """Note every message in it."""
         for destination, identity in SHOWN.findall(data):
             self.shown.append((destination.decode(), identity.decode()))
 
-    def _server_reads(self) -> bool:
-        return self.server.readable and not self.server.unfinished
-
-    def go_on(self) -> None:
-        """Let the server do what an earlier turn left; then it may be given more."""
-        if self.server_gone:
-            return
-        self.server.resume(self.world.time)
-        if self.server.closing:
-            self._shell.dirty()
-        else:
-            self._arm_server()
-        if not self.server.unfinished:
-            self.outbound.kick()
-
-    def _server_receives(self, data: bytes) -> None:
-        if not self.server_gone:
-            self.machine.turn(lambda: self._server_takes(data))
-
-    def _server_takes(self, data: bytes) -> None:
-        self.server.receive(data, self.world.time)
-        if self.server.closing:
-            self._shell.dirty()
-        else:
-            self._arm_server()
-
-    def _server_writable(self, ready: bool) -> None:
-        if self.server_gone:
-            return
-        if ready:
-            self.machine.turn(lambda: self.server.writable(True, self.world.time))
-        else:  # said inside of a write, as a real transport does
-            self.server.writable(False, self.world.time)
-
-    def _server_ends(self, why: str) -> None:
-        if not self.server_gone:
-            self._unsent()
-            self.server.detach(why, self.world.time)  # power may fail in here: then `crashed` finds this link as it was
-            self.server_gone = True
-            self.outbound.dead = True
-            self.machine.links.pop(self.number, None)
-            if self.client_gone:
-                self.peer.closed(self)
-
-    def _unsent(self) -> None:
-        """Note what the session had written and the socket never got."""
-        self._note_shown(self.server.writer.getvalue())
+    def unsent(self) -> None:
+        """Note the messages in it."""
+        self.wrote(self.server.writer.getvalue())
         outflows = self.server.outlet.outflows if isinstance(self.server, StompSession) else None
         outflow = None if outflows is None else outflows.current
         while outflow is not None:
-            self._note_shown(outflow.after.getvalue())
+            self.wrote(outflow.after.getvalue())
             outflow = outflow.following
 
-    def _arm_server(self) -> None:
-        self._server_bell.set(self.server.deadline())
-
-    def _ring_server(self) -> None:
-        if not self.server_gone:
-            self.machine.turn(self._advance_server)
-
-    def _advance_server(self) -> None:
-        if self.server.deadline() <= self.world.time:
-            self.server.advance(self.world.time)
-        self._shell.dirty()
+    def server_ended(self) -> None:
+        """Tell the peer when both ends are gone."""
+        if self.client_gone:
+            self.peer.closed(self)
 
     # -- what the world does to it ------------------------------------------------------------------------------------
 
-    def cut(self, client_after: Duration, server_after: Duration) -> None:
-        """Lose what is on its way; each side finds out when its time has come."""
-        self.outbound.dead = True
-        self.inbound.dead = True
-        self.world.later(client_after, self._client_cut)
-        self.world.later(server_after, self._server_cut)
-
-    def _client_cut(self) -> None:
+    def client_cut(self) -> None:
+        """The client finds out."""
         if not self.client_gone:
             self.client.detach("the connection was cut", self.world.time)
             self.flush_client()
-
-    def _server_cut(self) -> None:
-        if not self.server_gone:
-            self.machine.turn(lambda: self._server_ends("the connection was cut"))
 
     def half_close(self) -> None:
         """The client sends no more, and goes on reading."""
         if not self.client_gone:
             self.outbound.end()
-
-    def crashed(self) -> None:
-        """The broker's process is gone; nobody detaches its sessions. The client finds out a moment later."""
-        self._unsent()
-        self.server_gone = True
-        self.outbound.dead = True
-        self.inbound.dead = True
-        if self.client_gone:
-            self.peer.closed(self)
-        self.world.later(MILLISECOND, self._client_cut)
-
-    def stopped(self, why: str) -> None:
-        """The broker stops in order: say so, and close."""
-        self.server.shut(why, self.world.time)
-        data = self.server.outgoing()
-        if data:
-            self._note_shown(data)
-            self.inbound.write(data)
-        self._server_ends(why)
-        self.inbound.end()

@@ -8,7 +8,6 @@ left behind for readers and programs that are gone.
 
 from __future__ import annotations
 
-import traceback
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND
@@ -26,6 +25,7 @@ from entrepot.simulation.network_plans import (
 from entrepot.simulation.network_verdicts import Drawn, Judge
 from entrepot.simulation.requests import PATIENCE, Talk
 from entrepot.simulation.sites import Site
+from entrepot.simulation.trial import Trial
 from entrepot.simulation.world import Lots
 
 SETTLING_MS: Final = 1_500  # every bridge is open and demand has gone round, also over nine hops
@@ -41,7 +41,7 @@ BESIDE_IT: Final = " (another)"
 EVENTS_MAX: Final = 2_000_000  # ten times what large networks take: what runs in a circle never ends
 
 
-class NetworkRun:
+class NetworkRun(Trial):
     """The run of one seed. Call `run` once, then read ``wrong`` and ``network.world``."""
 
     def __init__(self, seed: int, *, lines: bool = False, extras: bool = True, stops: bool = False) -> None:
@@ -56,11 +56,11 @@ class NetworkRun:
         self.stops: Final = Lots(f"{seed}/stops")
         self.plan: Final = with_audits(plan, Lots(f"{seed}/audits")) if extras else plan
         self.network: Final = Drawn(seed, self.plan, lines=lines)
+        super().__init__(self.network.world)
         self.network.world.events_max = EVENTS_MAX
         self.sent = 0
         self.judge: Final = Judge(self.plan, self.network)
         self.places: dict[str, str] = {reading.key: reading.site for reading in self.plan.readings}
-        self.wrong: list[str] = []
         self.away: dict[str, Reading] = {}  # readers of durable subscriptions that will be back
         self.talk: Final = Talk(self.network)
         for seat in self.plan.seats:
@@ -74,18 +74,10 @@ class NetworkRun:
         lots, more = Lots(f"{seed}/plan"), Lots(f"{seed}/extras")
         return lots, more, draw(lots, draw_extras(more) if extras else NO_EXTRAS)
 
-    def run(self) -> list[str]:
-        """Return what went wrong."""
-        try:
-            self._live()
-        except Exception as error:  # a fault of the product or of the simulation: either is a finding
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            self._fault(f"{type(error).__name__}: {error} ({where.name}, line {where.lineno})")
-        return self.wrong
-
-    def _fault(self, text: str) -> None:
-        self.wrong.append(f"{self.plan.title}: {text}")
-        self.network.world.note(f"WRONG {text}")
+    @property
+    def title(self) -> str:
+        """Name it, for findings."""
+        return self.plan.title
 
     def _live(self) -> None:
         network = self.network.start()

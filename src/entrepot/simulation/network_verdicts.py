@@ -10,7 +10,6 @@ from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.source import LinkConsumer
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import Message
-from entrepot.protocols.openwire.ids import is_queue
 from entrepot.simulation.network_plans import Plan, Reading
 from entrepot.simulation.networks import Network, identity_of
 from entrepot.simulation.requests import ANSWER
@@ -238,7 +237,7 @@ class Judge:
 def _suppresses(site: Site, queue: str) -> bool:
     assert site.neighbourhood is not None
     return any(
-        is_queue(demand.where) and matches(demand.name, queue, MIXED)
+        not demand.where.topic and matches(demand.name, queue, MIXED)
         for demand in site.neighbourhood.interests.suppressed
     )
 

@@ -12,7 +12,7 @@ left to the primary, one that an active backup was asked for is given back, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration, Instant
@@ -21,7 +21,7 @@ from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, Grant, LeaseOptions, Reco
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, RoleCore, Signal
 from entrepot.simulation.pair_bugs import BUGS, PLANTED
-from entrepot.simulation.shared import Disk, Service, Store, copied
+from entrepot.simulation.shared import Disk, LeaseThread, Process, Service, Store, copied
 from entrepot.simulation.world import World
 
 __all__ = ["PLANTED", "Member", "Pair"]
@@ -33,53 +33,22 @@ CALM: Final = 20 * SECOND
 """Faults end this long before the run does: by then one must serve."""
 
 
-class Member:
-    """One broker: a process that may be dead or stand still, with a clock of its own."""
+class Member(Process):
+    """One broker of the pair."""
 
     def __init__(self, pair: Pair, name: str, part: str) -> None:
+        super().__init__(pair.world, name)
         self.pair = pair
         self.part = part
-        self.world = pair.world
-        self.name = name
-        self.lots = pair.world.lots(name)
-        self.rate = 1_000_000 + self.lots.between(-10_000, 10_000)  # clocks that drift by up to 1 %
-        self.offset = self.lots.between(0, 1000 * SECOND)
-        self.paused = False
-        self.life = 0
-        self._deferred: list[Callable[[], None]] = []
-        self.alive = False
         self.start()
 
     # -- the process ---------------------------------------------------------------------------------------------------
 
-    def now(self) -> Instant:
-        """Return the time on this machine's own clock."""
-        return self.offset + self.world.time * self.rate // 1_000_000
-
-    def mine(self, action: Callable[[], None]) -> Callable[[], None]:
-        """Return ``action`` as something this process does: not once it is dead, later while it stands still."""
-        life = self.life
-
-        def act() -> None:
-            if life != self.life:
-                return
-            if self.paused:
-                self._deferred.append(act)
-                return
-            action()
-
-        return act
-
-    def later(self, delay: Duration, action: Callable[[], None]) -> None:
-        """Do ``action`` after ``delay`` on this machine."""
-        self.world.later(delay, self.mine(action))
-
     def start(self) -> None:
         """Begin as a backup, with nothing in memory."""
-        self.life += 1
-        self.alive = True
+        self.born()
         self.role = RoleCore()
-        self.standby = Standby(self)
+        self.standby = self.pair.standby_of(self)
         self.numbers = 0
         self.writing = 0
         self.ports = False
@@ -89,31 +58,10 @@ class Member:
         """Kill it; its lock of the system, where there is one, is free at once."""
         if not self.alive:
             return
-        self.alive = False
-        self.life += 1
-        self.paused = False
-        self._deferred = []
-        service = self.pair.service
-        if self.pair.frees and service.record is not None and service.record.instance == self.standby.record.instance:
-            service.record.released = True
+        self.die()
+        self.pair.died(self)
         self.world.count("crashes")
         self.world.later(self.lots.skewed(MILLISECOND, 5 * SECOND), self.start)
-
-    def pause(self, length: Duration) -> None:
-        """Stand still for ``length``."""
-        if self.alive and not self.paused:
-            self.paused = True
-            life = self.life
-            self.world.count("pauses")
-            self.world.later(length, lambda: self._resume(life))
-
-    def _resume(self, life: int) -> None:
-        if life != self.life:
-            return
-        self.paused = False
-        deferred, self._deferred = self._deferred, []
-        for action in deferred:
-            action()
 
     # -- the lease -----------------------------------------------------------------------------------------------------
 
@@ -264,8 +212,8 @@ class Member:
             self.pair.store.acknowledged(self.name, epoch, number)
 
 
-class Standby:
-    """What the thread of `io/standby.py` is for a broker: it talks to the lock, and decides nothing."""
+class Standby(LeaseThread):
+    """The thread of a member of a pair that shares a store."""
 
     def __init__(self, member: Member) -> None:
         pair = member.pair
@@ -275,30 +223,21 @@ class Standby:
         instance = f"{member.name}{member.life}"
         self.record: Final = Record(name=member.name, instance=instance, lease=pair.lease.duration)
         made = BUGS.get(pair.planted, candidate.Candidate)
-        self.candidate: Final = made(self.record, pair.options_of(member.part))
-        self._slept = 0  # a later sleep takes the place of an earlier one
-        self._released: Callable[[], None] = _nothing
+        super().__init__(member, pair.service, made(self.record, pair.options_of(member.part)))
 
-    def wake(self) -> None:
-        """Let the candidate look at the time."""
-        self._perform(self.candidate.wake(self.member.now()))
-
-    def _unanswered(self) -> None:
-        self._perform(self.candidate.unanswered(self.member.now()))
-
-    def _perform(self, effects: Sequence[candidate.Effect]) -> None:
+    def perform(self, effects: Sequence[candidate.Effect]) -> None:
         """Carry out what the candidate asks for, as the thread of `io/standby.py` does; answers come later."""
         for effect in effects:
             match effect:
                 case candidate.Look():
-                    self._look()
+                    self.look()
                 case candidate.Recall():
                     hung = self.pair.disk.hangs(self.member.name)  # it is a file on the disk of the store
                     self.member.later(hung, self._recall)
                 case candidate.Swap():
                     self._swap(effect.version)
                 case candidate.Sleep():
-                    self._sleep(effect.until)
+                    self.sleep(effect.until)
                 case candidate.Won():
                     self.member.won(effect.grant)
                 case candidate.Lost():
@@ -306,36 +245,20 @@ class Standby:
                 case candidate.AskBack():
                     self._ask_back()
                 case candidate.Heed():
-                    self._perform(self.candidate.asked(self.pair.request))
+                    self.perform(self.candidate.asked(self.pair.request))
                 case candidate.GiveBack():
                     self.member.give_back()
+                case candidate.Recorded():
+                    pass  # of replicated stores
                 case _:
                     assert_never(effect)
-
-    def _sleep(self, until: Instant) -> None:
-        self._slept += 1
-        slept = self._slept
-
-        def wake() -> None:
-            if slept == self._slept:
-                self.wake()
-
-        self.member.later(max(0, until - self.member.now()), wake)
-
-    def _look(self) -> None:
-        service = self.pair.service
-        seen: list[candidate.Sight] = []
-        self._ask(
-            lambda: seen.append(candidate.Sight(copied(service.record), service.version)),
-            lambda: self._perform(self.candidate.seen(seen[0], self.member.now())),
-        )
 
     def _recall(self) -> None:
         store = self.pair.store
         epoch = max([store.epoch, *store.claims])
         claimed = any(instance != self.record.instance for instance in store.claims.values())
         memory = candidate.Memory(epoch, self.pair.lease.duration, empty=not store.epoch and not claimed)
-        self._perform(self.candidate.recalled(memory, self.member.now(), 0))
+        self.perform(self.candidate.recalled(memory, self.member.now(), 0))
 
     def _ask_back(self) -> None:
         """Write a request beside the lock, as `io/failback.py` does."""
@@ -343,58 +266,29 @@ class Standby:
         delay = self.member.lots.skewed(100 * MICROSECOND, 5 * MILLISECOND) + self.pair.disk.hangs(self.member.name)
         self.world.later(delay, lambda: self.pair.ask(instance, count))
 
-    def release(self, then: Callable[[], None]) -> None:
-        """Hand the lock back, and do ``then`` when it is back, or nobody can tell whether it is."""
-        self._released = then
-        effects = self.candidate.release(self.member.now())
-        self._perform(effects)
-        if not effects:
-            self._over()
-
-    def _over(self) -> None:
-        """The lock was handed back, or whether it was is not known: the role goes on."""
-        if self.candidate.state in (candidate.State.ENDED, candidate.State.LOST):
-            released, self._released = self._released, _nothing
-            released()
-
-    def _ask(self, request: Callable[[], None], answer: Callable[[], None]) -> None:
-        self.pair.service.ask(self.member.name, request, self.member.mine(answer), self.member.mine(self._doubted))
-
-    def _doubted(self) -> None:
-        self._unanswered()
-        self._over()
-
     def _swap(self, version: int) -> None:
         octets = copied(self.record)
         assert octets is not None
         result: list[int] = []
 
-        def answered() -> None:
-            self._perform(self.candidate.swapped(result[0], self.member.now()))
-            self._over()
-
         if self.candidate.state is candidate.State.CLAIMING and self.pair.planted != "claims leave no line":
             hung = self.pair.disk.hangs(self.member.name)
-            self.member.later(hung, lambda: self._claimed(version, octets, result, answered))
+            self.member.later(hung, lambda: self._claimed(version, octets, result))
         else:
-            self._ask(lambda: result.append(self.pair.swap(version, octets)), answered)
+            self.ask(lambda: result.append(self.pair.swap(version, octets)), lambda: self.swapped(result))
 
-    def _claimed(self, version: int, octets: Record, result: list[int], answered: Callable[[], None]) -> None:
+    def _claimed(self, version: int, octets: Record, result: list[int]) -> None:
         """Ask for the lock, if the line that claims the epoch is the first of it."""
         pair, name = self.pair, self.member.name
         if pair.trouble and pair.deletions.chance(CLAIMS_DOUBTED):
             pair.service.cut[name] = True
             self.world.later(SECOND, lambda: pair.service.reach(name))
         if pair.store.claim(octets.epoch, octets.instance):
-            self._ask(lambda: result.append(self.pair.swap(version, octets)), answered)
+            self.ask(lambda: result.append(self.pair.swap(version, octets)), lambda: self.swapped(result))
         else:
             self.world.count("epochs claimed before")
             result.append(-1)
-            answered()
-
-
-def _nothing() -> None:
-    """Nobody waits."""
+            self.swapped(result)
 
 
 class Pair:
@@ -424,6 +318,7 @@ class Pair:
             self.service.disk = self.disk
         self.more = self.world.lots("more faults")
         self.deletions = self.world.lots("deletions")
+        self.prepare()
         self.members: list[Member] = []
         for number in range(self.lots.between(2, 3)):
             part = EITHER if not self.parted else BACKUP if number else PRIMARY
@@ -481,6 +376,19 @@ class Pair:
             allow_failback=self.allow_failback,
             twins=True,  # a late write of a process that is dead looks like a twin of the next one
         )
+
+    def prepare(self) -> None:
+        """Have everything there that members reach, before there are members."""
+
+    def standby_of(self, member: Member) -> Standby:
+        """Return what talks to the lock for ``member``."""
+        return Standby(member)
+
+    def died(self, member: Member) -> None:
+        """The process of ``member`` has ended: its lock of the system, where there is one, is free at once."""
+        service = self.service
+        if self.frees and service.record is not None and service.record.instance == member.standby.record.instance:
+            service.record.released = True
 
     def swap(self, version: int, record: Record) -> int:
         """Put ``record`` into the lock if that is at ``version``; return its version then, else -1."""

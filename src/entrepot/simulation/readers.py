@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from entrepot.base.environment import Duration
+from entrepot.core.leases.wanting import LeaseReader as Demand
 from entrepot.protocols.stomp.client import Message
 from entrepot.protocols.stomp.ranges import decode, headers_of
 from entrepot.simulation.checkers import Copy, Subscriber
@@ -65,6 +66,7 @@ class LeaseReader(Client):
         self.finished = False
         self.shard = {"queue": f"/queue/{queue}"}
         self.more = stage.world.lots(f"{name}/more")  # lots of what came later: seeds keep what they drew before
+        self.demands = stage.world.lots(f"{name}/demand")  # and of what came after that
 
     def _ask(self, command: str, **headers: int | str) -> str:
         fields = {**self.shard, "group": self.name, "epoch": str(self.epoch)}
@@ -140,7 +142,8 @@ class LeaseReader(Client):
             start = self.tail if lots.chance(0.7) else self.base
             most = lots.between(1, self.most)
             wait = self.more.one_of((0, 0, 20, 400))
-            self.receipts[self._ask("CLAIM", start=start, max=most, wait=wait)] = self._claimed
+            demand = self.demands.one_of(({}, {"demand": "true"}, {"demand": "true"}, {"demand": "false"}))
+            self.receipts[self._ask("CLAIM", start=start, max=most, wait=wait, **demand)] = self._claimed
         else:
             self._read()
 
@@ -251,8 +254,14 @@ class LeaseReader(Client):
 
     @property
     def quiet(self) -> bool:
-        """Whether nothing is held any more."""
-        return self.finished and self.link is None
+        """Whether nothing is held any more, and no other broker hears of it as of a reader."""
+        return self.finished and self.link is None and not self._is_demand()
+
+    def _is_demand(self) -> bool:
+        broker = self.stage.machine.broker
+        queue = None if broker is None else broker.table.queues.get(self.queue)
+        readers = [] if queue is None else queue.roster.consumers
+        return any(isinstance(one, Demand) and one.group == self.name for one in readers)
 
 
 class TopicReader(LeaseReader):

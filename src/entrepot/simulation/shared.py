@@ -6,11 +6,85 @@ then carries out what it was asked, somebody deletes the lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration, Instant
+from entrepot.ha.candidate import Candidate, Effect, Sight, State
 from entrepot.ha.lease import Record
 from entrepot.simulation.world import Lots, World
+
+
+class Process:
+    """One broker's process on a machine with a clock of its own: dead or alive, and it may stand still.
+
+    What a process asked for reaches it by `mine`: not once it is dead, later while it stands still.
+    """
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.lots = world.lots(name)
+        self.rate = 1_000_000 + self.lots.between(-10_000, 10_000)  # clocks that drift by up to 1 %
+        self.offset = self.lots.between(0, 1000 * SECOND)
+        self.paused = False
+        self.life = 0
+        self.alive = False
+        self.starved: Instant = 0  # until then the thread that keeps the lease gets no processor
+        self._deferred: list[Callable[[], None]] = []
+
+    def now(self) -> Instant:
+        """Return the time on this machine's own clock."""
+        return self.offset + self.world.time * self.rate // 1_000_000
+
+    def mine(self, action: Callable[[], None]) -> Callable[[], None]:
+        """Return ``action`` as something this process does."""
+        life = self.life
+
+        def act() -> None:
+            if life != self.life:
+                return
+            if self.paused:
+                self._deferred.append(act)
+                return
+            action()
+
+        return act
+
+    def later(self, delay: Duration, action: Callable[[], None]) -> None:
+        """Do ``action`` after ``delay`` on this machine."""
+        self.world.later(delay, self.mine(action))
+
+    def born(self) -> None:
+        """A new process begins."""
+        self.life += 1
+        self.alive = True
+
+    def die(self) -> None:
+        """Nothing of it happens any more."""
+        self.alive = False
+        self.life += 1
+        self.paused = False
+        self._deferred = []
+
+    def pause(self, length: Duration) -> None:
+        """Stand still for ``length``."""
+        if self.alive and not self.paused:
+            self.paused = True
+            life = self.life
+            self.world.count("pauses")
+            self.world.later(length, lambda: self._resume(life))
+
+    def resume(self) -> None:
+        """Go on, at once."""
+        self._resume(self.life)
+
+    def _resume(self, life: int) -> None:
+        if life != self.life or not self.paused:
+            return
+        self.paused = False
+        deferred, self._deferred = self._deferred, []
+        for action in deferred:
+            action()
 
 
 class Store:
@@ -146,4 +220,87 @@ def copied(record: Record | None) -> Record | None:
         lease=record.lease,
         released=record.released,
         reserved=record.reserved,
+        eligible=dict(record.eligible),
     )
+
+
+class LeaseThread:
+    """What the thread of `io/standby.py` is for a simulated broker: it talks to the lock, and decides nothing.
+
+    The subclass carries out the effects of the candidate (`perform`); looking and sleeping are here.
+    """
+
+    def __init__(self, process: Process, service: Service, made: Candidate) -> None:
+        self.process = process
+        self.service = service
+        self.candidate = made
+        self._slept = 0  # a later sleep takes the place of an earlier one
+        self._released: Callable[[], None] = _nothing
+
+    def perform(self, effects: Sequence[Effect]) -> None:
+        """Carry out what the candidate asks for; answers come later."""
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """Let the candidate look at the time."""
+        self.perform(self.candidate.wake(self.process.now()))
+
+    def sleep(self, until: Instant) -> None:
+        """Wake at ``until``, if no later sleep takes the place of this one."""
+        self._slept += 1
+        slept = self._slept
+
+        def wake() -> None:
+            late = self.process.starved - self.process.now()
+            if slept == self._slept and late > 0:
+                self.process.later(late, wake)
+            elif slept == self._slept:
+                self.wake()
+
+        self.process.later(max(0, until - self.process.now()), wake)
+
+    def look(self) -> None:
+        """Ask what the record is."""
+        service = self.service
+        seen: list[Sight] = []
+
+        def answer() -> None:
+            self.perform(self.candidate.seen(seen[0], self.process.now()))
+            self.over()
+
+        self.ask(lambda: seen.append(Sight(copied(service.record), service.version)), answer)
+
+    def ask(self, request: Callable[[], None], answer: Callable[[], None]) -> None:
+        """Have ``request`` carried out by the service, and ``answer`` done when that is known."""
+        process = self.process
+        self.service.ask(process.name, request, process.mine(answer), process.mine(self.doubted))
+
+    def swapped(self, result: list[int]) -> None:
+        """The answer to a swap is there."""
+        self.perform(self.candidate.swapped(result[0], self.process.now()))
+        self.over()
+
+    def unanswered(self) -> None:
+        """No answer came."""
+        self.perform(self.candidate.unanswered(self.process.now()))
+
+    def doubted(self) -> None:
+        """Nobody knows whether a request was carried out."""
+        self.unanswered()
+        self.over()
+
+    def release(self, then: Callable[[], None]) -> None:
+        """Hand the lock back, and do ``then`` when it is back, or nobody can tell whether it is."""
+        self._released = then
+        self.perform(self.candidate.release(self.process.now()))
+        self.over()
+
+    def over(self) -> None:
+        """If the lock was handed back, or whether it was is not known, go on."""
+        if self.candidate.state in (State.ENDED, State.LOST):
+            released, self._released = self._released, _nothing
+            released()
+
+
+def _nothing() -> None:
+    """Nobody waits."""

@@ -160,6 +160,7 @@ class Site:
         self.cables: dict[tuple[Dialled, int], End] = {}
         self.readers: dict[str, Reader] = {}
         self.copies_kept: dict[tuple[str, int], None] = {}  # copies of other brokers that are on disk
+        self.client_id = name  # of durable readers
         self.runs = 0
         self.stopping = False
 
@@ -415,7 +416,7 @@ class Site:
 
     def _seat(self, reader: Reader) -> None:
         if reader.durable_name:
-            reader.client_id = self.name
+            reader.client_id = self.client_id
         self.readers[reader.key] = reader
 
         def act() -> None:

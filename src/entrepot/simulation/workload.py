@@ -19,6 +19,9 @@ from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
 from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
 from entrepot.simulation.commits import Commits
 from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
+from entrepot.simulation.core_programs import POLICIES as OF_CORE
+from entrepot.simulation.core_readers import CoreReader
+from entrepot.simulation.core_senders import CoreSender
 from entrepot.simulation.keepers import POLICIES, Keeper
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
 from entrepot.simulation.queries import Batches
@@ -71,6 +74,7 @@ LATE_KINDS: Final = (
     ("query", 2, 0.3),
     ("commit", 2, 0.25),
     ("keeper", 2, 0.3),
+    ("core", 2, 0.3),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 CROWD_LEAST: Final = 4  # subscribers of a topic that come together
 CROWD_MOST: Final = 8
@@ -182,9 +186,10 @@ class Workload:
                     self.machine.turn(queue.dispatcher.resume)
 
     def _storm_is_over(self) -> bool:
-        """Producers and fleeting consumers are gone, leases are settled."""
+        """Fleeting consumers are gone, leases are settled; who sends may wait for room until queues are drained."""
+        senders = Producer | SinkWriter | Commits | CoreSender
         return self.machine.broker is not None and all(
-            client.quiet or isinstance(client, Producer | SinkWriter | Commits) for client in self.clients.values()
+            client.quiet or isinstance(client, senders) for client in self.clients.values()
         )
 
     def _is_empty(self) -> bool:
@@ -220,6 +225,9 @@ class Workload:
         uncalled = broker.memory.used - broker.stages.ledger.octets  # decisions are remembered
         if uncalled:
             self.world.violation(f"{uncalled} octets of memory are charged for nothing")
+        files = self.machine.disk.blobs()
+        if files:
+            self.world.violation(f"files of large bodies are left behind: {files}")
         left = broker.journal.usage().messages
         if left:
             self.world.violation(f"the journal keeps {left} messages that are in no queue")
@@ -268,10 +276,22 @@ class Workload:
             pause = lots.skewed(MILLISECOND, 40 * MILLISECOND)
             kind = lots.one_of(("last", "ring", "both"))
             self._come(Keeper(self.stage, step.name, kind, lots.skewed(5, 120), pause))
+        elif step.kind == "core":
+            self._speak_core(step.name, lots)
         elif step.kind == "browser":
             self._come(Browsing(self.stage, step.name, lots.one_of(self.names), lots.between(1, 4)))
         else:
             self._break(step.kind, lots)
+
+    def _speak_core(self, name: str, lots: Lots) -> None:
+        """Have programs speak CORE, and a client of STOMP send to the one that reads."""
+        own = f"core.{name}"
+        pause = lots.skewed(MILLISECOND, 40 * MILLISECOND)
+        self._come(CoreReader(self.stage, f"{name}-reader", own))
+        self._come(CoreSender(self.stage, f"{name}-sender", [own, own, *self.names], lots.skewed(5, 60), pause))
+        if lots.chance(0.6):
+            options = msgspec.structs.replace(self._producer(lots), destinations=(f"/queue/{own}",))
+            self._come(Producer(self.stage, f"{name}-stomp", options))
 
     def _break(self, kind: str, lots: Lots) -> None:
         machine = self.machine
@@ -457,7 +477,7 @@ def draw_plan(lots: Lots) -> list[Step]:
 
 def machine_options(lots: Lots, names: list[str]) -> MachineOptions:
     """Return the settings of one broker: small limits, so that everything that they cause happens all the time."""
-    policies: dict[str, dict[str, str]] = dict(POLICIES)
+    policies: dict[str, dict[str, str]] = {**POLICIES, **OF_CORE}
     for name in names:
         settings = {
             "full": lots.one_of(("PAGE", "PAGE", "PAGE", "BLOCK", "FAIL", "DROP")),

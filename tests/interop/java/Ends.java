@@ -23,7 +23,7 @@ import org.apache.activemq.ActiveMQSession;
  * In how many ways a consumer can end, and what the next one sees of what it held. Arguments: URL, then
  *
  *   table        every way, kind of destination and mode of acknowledgement; prints one line each
- *   loop MODE    ten connections in turn take one message each and close; prints counts, what is left, dead letters
+ *   loop MODE... ten connections in turn take one message each and close; prints counts, what is left, dead letters
  *   send NAME... six messages into each queue
  *   read NAME... what is in each queue: text/delivery count, with R where it is marked as redelivered
  */
@@ -216,7 +216,7 @@ public class Ends {
         lines.forEach((what, found) -> System.out.println(what + ":" + found));
     }
 
-    static void loop(String mode) throws Exception {
+    static String loop(String mode) throws Exception {
         String name = "loop." + mode;
         send(name, false, 1, 20);
         StringBuilder counts = new StringBuilder();
@@ -230,20 +230,25 @@ public class Ends {
             Thread.sleep(50);
             connection.close();
         }
-        System.out.println(mode + ":" + counts + " left" + read(name) + " dead" + read("ActiveMQ.DLQ"));
+        return mode + ":" + counts + " left" + read(name) + " dead" + read("ActiveMQ.DLQ") + "\n";
+    }
+
+    static String done(String what, String name) throws Exception {
+        switch (what) {
+            case "loop": return loop(name);
+            case "send": send(name, false, 1, MESSAGES); return "";
+            default: return name + ":" + read(name) + "\n";
+        }
     }
 
     public static void main(String[] given) throws Exception {
         factory = new ActiveMQConnectionFactory(given[0]);
         factory.setWatchTopicAdvisories(false);
         if (given[1].equals("table")) table();
-        for (int at = 2; at < given.length; at++) {
-            switch (given[1]) {
-                case "loop": loop(given[at]); break;
-                case "send": send(given[at], false, 1, MESSAGES); break;
-                default: System.out.println(given[at] + ":" + read(given[at]));
-            }
-        }
+        ExecutorService pool = Executors.newFixedThreadPool(12); // each waits to see that no more comes
+        List<Future<String>> runs = new ArrayList<>();
+        for (String name : List.of(given).subList(2, given.length)) runs.add(pool.submit(() -> done(given[1], name)));
+        for (Future<String> run : runs) System.out.print(run.get());
         System.exit(0);
     }
 }

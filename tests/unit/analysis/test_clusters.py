@@ -32,6 +32,11 @@ def joined(how: str = "", options: str = "", *, own: str = "own", name: str = "c
     )
 
 
+def deciding(kind: str, forgets: int = -1) -> str:
+    timeout = f"<group-timeout>{forgets}</group-timeout>"
+    return f'<grouping-handler name="g"><type>{kind}</type>{timeout}</grouping-handler>'
+
+
 class Cluster(Files):
     """Brokers by name, each on a machine of that name; every one has a connector for every other."""
 
@@ -327,3 +332,22 @@ def test_text_and_picture_say_what_a_cluster_is() -> None:
     assert "max-hops 1, each way" in drawn
     assert "cluster-connection c, a.xml:" in drawn
     assert "ON_DEMAND" in drawn
+
+
+# -- message groups ----------------------------------------------------------------------------------------------------
+
+
+def grouped(one: str, other: str) -> Cluster:
+    files = Cluster().node("a", joined(static("b")), "b", more=one)
+    return files.node("b", joined(static("a")), "a", more=other)
+
+
+def test_one_node_decides_where_groups_go() -> None:
+    assert not grouped(deciding("LOCAL"), deciding("REMOTE")).hits("group")
+    found(grouped(deciding("REMOTE"), deciding("REMOTE")), "no node has a LOCAL grouping-handler", ERROR, "a.xml")
+    found(grouped(deciding("LOCAL"), deciding("LOCAL")), "a, b each decide where groups go", ERROR, "b.xml")
+    found(grouped(deciding("LOCAL"), ""), "b has no grouping-handler", WARNING, "a.xml")
+    found(grouped(deciding("LOCAL"), deciding("OTHER")), "the grouping-handler is 'OTHER'", ERROR, "b.xml")
+    late = grouped(deciding("LOCAL", 1_000), deciding("REMOTE", 600))
+    found(late, "group-timeout of b is more than half of that of the LOCAL handler", WARNING, "b.xml")
+    assert not grouped(deciding("LOCAL", 1_000), deciding("REMOTE", 500)).hits("group-timeout")

@@ -66,6 +66,7 @@ def test_a_pair_has_one_name_and_one_store_and_is_one_node() -> None:
 
 
 def test_a_pair_may_have_two_names_where_both_files_choose_the_directory() -> None:
+    """Finding U5."""
     files = Files().add("broker1", body=STORE.format("/mnt/shared/kahadb"), listen="tcp://one:61616")
     files.add("broker2", body=STORE.format("/mnt/shared/kahadb"), listen="tcp://two:61616")
     assert [node.name for node in files.network().nodes] == ["broker1 / broker2"]
@@ -272,6 +273,7 @@ def mesh(names: str, attributes: str, *, body: str = "", lists: str = "") -> Fil
 
 
 def test_consumers_that_move_in_a_circle_want_a_ttl_for_every_broker() -> None:
+    """Finding U6."""
     for names, ttl in (("abc", 1), ("abcd", 2)):
         (what,) = [one for one in mesh(names, f'networkTTL="{ttl}"', body=REPLAYING).said(WARNING) if "moved" in one]
         assert f"messageTTL is {ttl} on to-b (a.xml:" in what
@@ -305,6 +307,7 @@ def test_consumers_that_move_in_a_circle_want_a_ttl_for_every_broker() -> None:
     ],
 )
 def test_topic_messages_that_come_over_two_ways(files: Files, ways: str) -> None:
+    """Finding U7."""
     said = [what for what in files.said(WARNING) if "more than once, as in ActiveMQ" in what]
     assert len(said) == bool(ways), said
     assert all(ways in what for what in said)

@@ -14,6 +14,13 @@ def test_json_has_every_field_one_row_a_line(capsys: pytest.CaptureFixture[str])
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == ROWS
 
 
+def test_csv_has_the_columns_plain_and_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
+    show([{"name": '=A1,"x"', "size": 1234, "on": True, "none": None}], ("name", "size", "on", "none"), "csv")
+    assert capsys.readouterr().out == 'name,size,on,none\n"\'=A1,""x""",1234,true,\n'
+    show([], ("name",), "csv")
+    assert capsys.readouterr().out == "name\n"
+
+
 def test_a_table_has_the_columns_and_takes_no_markup_from_values(capsys: pytest.CaptureFixture[str]) -> None:
     show(ROWS, ("name", "size"), "table")
     head, first, second = capsys.readouterr().out.splitlines()

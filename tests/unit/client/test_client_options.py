@@ -142,6 +142,7 @@ def test_what_is_not_openwire_is_refused_at_once(url: str, said: str) -> None:
     "url", ["tcp://a:61616?jms.foo=1", "failover:(tcp://a:61616?jms.usAsyncSend=true)", "failover:(tcp://a)?jms.foo=1"]
 )
 def test_an_option_that_nobody_knows_is_refused(url: str) -> None:
+    """Finding U16."""
     with pytest.raises(InvalidOption, match=r"jms\.useAsyncSend"):
         read_target(url, {})
 

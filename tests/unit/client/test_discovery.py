@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.uri import Endpoint
-from entrepot.client.discovery import Listening
+from entrepot.client import discovery
+from entrepot.client.discovery import GroupListening, Listening
+from entrepot.client.options import GroupOptions
+from entrepot.io.datagram import Group
 from entrepot.protocols.announcement import PLACES_MAX, MulticastOptions, announcement, parse_announcement
 
 
@@ -46,3 +51,32 @@ def test_found_lost_and_bounded() -> None:
         listening.heard(announcement("default", f"tcp://a:{port}", alive=True), "x")
     assert len(found) == PLACES_MAX + 1
     loop.close()
+
+
+def test_who_is_cancelled_while_nobody_is_heard_leaves_no_socket_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Quiet(Group):
+        def __init__(self) -> None:
+            super().__init__("231.7.7.7", 9876, lambda data, sender: None)
+            self.closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    group = Quiet()
+
+    async def listen(*given: Any, **named: Any) -> Group:
+        return group
+
+    async def act() -> None:
+        loop = asyncio.get_running_loop()
+        listening = GroupListening(GroupOptions(), loop, lambda place: None, lambda place: None)
+        opening = loop.create_task(listening.open(Endpoint("udp", host="231.7.7.7", port=9876)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+
+    monkeypatch.setattr(discovery, "listen", listen)
+    asyncio.run(act())
+    assert group.closed == 1

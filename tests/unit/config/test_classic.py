@@ -301,6 +301,21 @@ def test_http_is_activemqs_own_and_takes_what_openwire_takes(uri: str) -> None:
     assert (made.protocol, made.discovery) == ("http", "multicast://default")
 
 
+@pytest.mark.parametrize(
+    ("uri", "made"),
+    [
+        ("amqp+nio://a:1", "amqp+nio://a:1?wireFormat.allowNonSaslConnections=false"),
+        (
+            "amqp://a:1?wireFormat.allowNonSaslConnections=true",
+            "amqp://a:1?wireFormat.allowNonSaslConnections=true",
+        ),
+    ],
+)
+def test_amqp_of_classic_asks_for_sasl_unless_it_is_told_not_to(uri: str, made: str) -> None:
+    listen = connectors(f'name="c" uri="{uri}" allowLinkStealing="true"')
+    assert [one.uri for one in config(broker(listen=listen), spoken=("openwire", "amqp")).connectors] == [made]
+
+
 def test_openwire_depends_on_the_build() -> None:
     listen = connectors('uri="tcp://a:1"', 'uri="stomp://a:2"')
     assert [one.name for one in config(broker(listen=listen), spoken=("stomp",)).connectors] == ["stomp://a:2"]

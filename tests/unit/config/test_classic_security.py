@@ -299,5 +299,5 @@ def test_a_connector_that_lets_links_be_stolen_says_so_to_its_listener() -> None
     assert not reading.findings.all
     assert [one.uri.endswith("allowLinkStealing=true") for one in reading.config.connectors] == [True, False]
     node = Node(NodeOptions(listen=[one.uri for one in reading.config.connectors]))
-    assert [one.link_stealing for one in node.openwire] == [True, False]
-    assert [one.link_stealing for one in node.stomp] == [True, False]
+    assert [one.openwire.link_stealing for one in node.dialects] == [True, False]
+    assert [one.stomp.link_stealing for one in node.dialects] == [True, False]

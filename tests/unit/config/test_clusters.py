@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from entrepot.cluster.clusters.options import Balancing, ClusterOptions, place_of
+from entrepot.cluster.clusters.options import Balancing, ClusterOptions, GroupingOptions, place_of
 from entrepot.config.clusters import PASSWORD, USER, Clusters, clusters_of
 from unit.config.artemis.test_peering import peering
 
@@ -110,6 +110,21 @@ def test_what_cannot_be_deployed_is_left_out_and_said() -> None:
         assert what in told
 
 
+def test_the_grouping_handler() -> None:
+    handler = "<grouping-handler name='g'><type>{}</type><address>jms</address>{}</grouping-handler>"
+    timed = "<timeout>7</timeout><group-timeout>8</group-timeout><reaper-period>9</reaper-period>"
+    given = clusters(connection("") + handler.format("REMOTE", timed)).grouping
+    assert given == GroupingOptions(local=False, address="jms", timeout=7_000_000, forgets=8_000_000, reaper=9_000_000)
+    assert clusters(connection("") + handler.format("local", "")).grouping == GroupingOptions(local=True, address="jms")
+    for text, told in (
+        (connection("") + handler.format("BOTH", ""), "'BOTH'"),
+        (handler.format("LOCAL", ""), "nobody"),
+    ):
+        found = clusters(text)
+        assert found.grouping is None
+        assert any(told in note for note in found.notes)
+
+
 def test_groups() -> None:
     found = clusters(
         """<broadcast-groups><broadcast-group name="x"><group-address>231.7.7.7</group-address>
@@ -129,3 +144,16 @@ def test_a_masked_password_is_not_taken_for_the_password() -> None:
     found = clusters("<cluster-password>ENC(abc)</cluster-password>" + connection(""))
     assert found.connections == ()
     assert "the cluster-password is masked" in found.notes[0]
+
+
+SCALED = """<ha-policy><primary-only><scale-down><connectors><connector-ref>you</connector-ref></connectors>{}
+</scale-down></primary-only></ha-policy>"""
+
+
+def test_scale_down_is_read() -> None:
+    found = clusters(SCALED.format("<group-name>g</group-name>") + connection(""))
+    assert found.scale_down is not None
+    assert (found.scale_down.group, [one.host for one in found.takers]) == ("g", ["b"])
+    assert found.connections[0].scale_down_group == "g"
+    assert clusters(SCALED.format("<enabled>false</enabled>") + connection("")).scale_down is None
+    assert clusters(connection("")).scale_down is None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import AddressFull, InvalidDestination, Refused, SubscriptionInUse
-from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.diversion import composite, divert
 from entrepot.core.addressing.routing import VirtualTopic
 from entrepot.core.broker import selector_or_none
+from entrepot.core.owners import ConnectionOwner
 from entrepot.core.sending.flow import BLOCKED, DROPPED, DUPLICATE, SENT, SpaceWaiter
 from entrepot.model.address import ANYCAST, MULTICAST, Destination, parse, parse_one
 from kit import Rig

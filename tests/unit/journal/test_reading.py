@@ -62,3 +62,37 @@ def test_enough_octets_end_a_range_early() -> None:
     for number in range(1, 11):
         world.journal.store(message(number, 1000), [1])
     assert [each.number for each in world.journal.reading.load_range(list(range(1, 11)), 2500)] == [1, 2, 3]
+
+
+def test_on_disk_is_what_a_sync_has_covered() -> None:
+    world = World()
+    reading = world.journal.reading
+    world.journal.store(message(1, 300), [1])
+    assert not reading.on_disk(1), "it is in the open batch"
+    world.journal.flush()
+    assert not reading.on_disk(1), "it was handed over, nobody asked for a sync"
+    world.journal.confirm(world.waiter, b"1")
+    world.journal.flush()
+    world.journal.store(message(2, 300), [1])
+    world.journal.flush()
+    assert not reading.on_disk(1), "a sync is under way"
+    world.timeline.run()
+    assert world.waiter.tokens == [b"1"]
+    assert reading.on_disk(1)
+    assert not reading.on_disk(2), "it came while the sync was under way"
+    for number in range(3, 40):  # over the border of a segment
+        world.journal.store(message(number, 300), [1])
+        world.journal.flush()
+    assert len(world.segments()) > 2
+    assert not any(reading.on_disk(number) for number in range(2, 40))
+    world.confirm()
+    assert all(reading.on_disk(number) for number in range(1, 40))
+    world.crash()
+    assert all(world.journal.reading.on_disk(number) for number in range(1, 40))
+
+
+def test_what_need_not_stay_is_not_waited_for() -> None:
+    world = World()
+    world.journal.page(message(1, 300, durable=False), [1])
+    assert world.journal.reading.on_disk(1)
+    assert world.journal.reading.on_disk(99), "the journal never had it"

@@ -12,6 +12,12 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install ent
 
 from entrepot.base.errors import InvalidOption
 from entrepot.pipeline.jobs.forecast import FOLLOW, GONE, Network, Place, headroom, predict, recommend
+from entrepot.pipeline.jobs.rotation import MESSAGES
+
+
+def near(rate: float) -> object:
+    """Messages are played through: a rate is right to some percent."""
+    return pytest.approx(rate, rel=0.03)
 
 
 def mesh(**places: tuple[float, float, float]) -> Network:
@@ -24,23 +30,24 @@ def mesh(**places: tuple[float, float, float]) -> Network:
 
 def test_bridges_in_one_row_with_consumers_get_their_share() -> None:
     made = predict(mesh(A=(300, 1, 1000), B=(0, 1, 1000), C=(0, 1, 1000)))
-    assert made.edge("A", "B") == made.edge("A", "C") == pytest.approx(100)
+    assert made.edge("A", "B") == near(100)
+    assert made.edge("A", "C") == near(100)
     assert made.load("A") == 300
-    assert made.load("B") == 100
+    assert made.load("B") == near(100)
 
 
 def test_bridges_behind_consumers_get_what_is_too_much() -> None:
     network = mesh(A=(300, 1, 200), B=(0, 1, 200))
-    network.weight = 0.0
+    network.bridges_last = True
     made = predict(network)
-    assert made.edge("A", "B") == pytest.approx(100)
-    assert made.utilisation("A") == pytest.approx(1.0)
-    assert made.utilisation("B") == pytest.approx(0.5)
+    assert made.edge("A", "B") == near(100)
+    assert made.utilisation("A") == near(1.0)
+    assert made.utilisation("B") == near(0.5)
 
 
 def test_what_nobody_can_take_waits_and_what_nobody_reaches_is_stranded() -> None:
     made = predict(mesh(A=(500, 1, 200), B=(0, 1, 200)))
-    assert made.waiting == {("A", "q"): pytest.approx(100)}
+    assert made.waiting == {("B", "q"): near(100)}  # it went there while it was B's turn
     alone = mesh(A=(500, 0, 0), B=(0, 1, 200))
     alone.edges = {("B", "A")}
     assert predict(alone).stranded == {("A", "q"): 500}
@@ -49,7 +56,7 @@ def test_what_nobody_can_take_waits_and_what_nobody_reaches_is_stranded() -> Non
 def test_a_broker_is_lost() -> None:
     network = mesh(A=(300, 0, 0), B=(60, 1, 1000), C=(0, 1, 1000))
     gone = predict(network.changed(1.0, "C", GONE))
-    assert gone.edge("A", "B") == pytest.approx(300)
+    assert gone.edge("A", "B") == near(300)
     followed = network.changed(2.0, "B", FOLLOW)
     assert followed.place("A", "q").produced == pytest.approx(600 + 60)
     assert followed.place("A", "q").consumers == pytest.approx(0.5)
@@ -57,12 +64,12 @@ def test_a_broker_is_lost() -> None:
         mesh(A=(1, 1, 1)).changed(1.0, "A", FOLLOW)
 
 
-def test_the_weight_is_measured_where_both_stand_in_a_row() -> None:
+def test_the_order_is_measured_where_both_stand_in_a_row() -> None:
     network = mesh(A=(300, 2, 1000), B=(0, 1, 1000))
     network.forwarded["A", "B", "q"] = 100  # a third: as one of three
-    network.weigh()
-    assert network.weight == pytest.approx(1.0)
-    assert network.weight_measured
+    network.find_order()
+    assert not network.bridges_last
+    assert network.order_measured
 
 
 def test_headroom_and_placement() -> None:
@@ -89,17 +96,18 @@ def chain(*places: tuple[float, float, float], queue: str = "q", reach: int = 5)
 
 def test_what_came_over_a_bridge_is_shared_again_and_never_goes_back() -> None:
     made = predict(chain((300, 0, 0), (0, 1, 1000), (60, 2, 1000)))
-    assert made.edge("A", "B") == pytest.approx(300)
-    assert made.edge("B", "C") == pytest.approx(150)
-    assert made.edge("C", "B") == pytest.approx(20)  # as one of three
+    assert made.edge("A", "B") == near(300)
+    # B's consumer must take what came from C, and so the bridge has its turn more often for what came from A
+    assert 150 < made.edge("B", "C") < 170
+    # and in the same way C's bridge for what is produced there: most of it crosses
+    assert 20 < made.edge("C", "B") < 55
     assert made.edge("B", "A") == 0
-    assert made.load("B") == pytest.approx(320)
     # every broker behind a bridge has asked for itself, so all that have one consumer get the same
     even = predict(chain((300, 0, 0), (0, 1, 1000), (0, 1, 1000), (0, 1, 1000)))
-    assert [even.consumed[name, "q"] for name in "BCD"] == [pytest.approx(100)] * 3
+    assert [even.consumed[name, "q"] for name in "BCD"] == [near(100)] * 3
     # three bridges away, and nobody in between
     far = predict(chain((300, 0, 0), (0, 0, 0), (0, 0, 0), (0, 1, 1000)))
-    assert far.edge("A", "B") == far.edge("C", "D") == pytest.approx(300)
+    assert far.edge("A", "B") == far.edge("C", "D") == near(300)
 
 
 def test_a_message_crosses_no_more_bridges_than_demand_reaches() -> None:
@@ -114,20 +122,20 @@ def test_a_message_crosses_no_more_bridges_than_demand_reaches() -> None:
     assert predict(network).stranded == {}
 
 
-def test_the_weight_counts_what_came_over_bridges_too() -> None:
+def test_the_order_counts_what_came_over_bridges_too() -> None:
     network = chain((300, 0, 0), (0, 1, 1000), (0, 1, 1000))
     network.forwarded = {("A", "B", "q"): 300, ("B", "C", "q"): 150}
-    network.weigh()
-    assert network.weight == pytest.approx(1.0)
-    assert network.weight_measured
+    network.find_order()
+    assert not network.bridges_last
+    assert network.order_measured
 
 
 def test_too_much_for_the_next_broker_goes_on_to_those_behind_it() -> None:
     network = chain((300, 0, 0), (0, 1, 50), (0, 5, 50))
-    network.weight = 0.0
+    network.bridges_last = True
     made = predict(network)
-    assert made.consumed == {("B", "q"): pytest.approx(50), ("C", "q"): pytest.approx(250)}
-    assert made.edge("B", "C") == pytest.approx(250)
+    assert made.consumed == {("B", "q"): near(50), ("C", "q"): near(250)}
+    assert made.edge("B", "C") == near(250)
 
 
 def test_of_a_topic_everybody_gets_a_copy_and_every_bridge_one() -> None:
@@ -146,17 +154,57 @@ def test_of_a_topic_everybody_gets_a_copy_and_every_bridge_one() -> None:
 
 @given(
     st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 3), st.integers(1, 500)), min_size=1, max_size=4),
-    st.sampled_from([0.0, 0.5, 1.0]),
+    st.booleans(),
     st.integers(1, 3),
     st.booleans(),
 )
-def test_nothing_is_made_or_lost(places: list[tuple[int, int, int]], weight: float, reach: int, in_a_row: bool) -> None:
+def test_nothing_is_made_or_lost(places: list[tuple[int, int, int]], last: bool, reach: int, in_a_row: bool) -> None:
     network = chain(*places) if in_a_row else mesh(**{f"N{at}": place for at, place in enumerate(places)})
-    network.weight = weight
+    network.bridges_last = last
     network.reach = reach
     made = predict(network)
     produced = sum(place.produced for place in network.places.values())
     ends = sum(made.consumed.values()) + sum(made.waiting.values()) + sum(made.stranded.values())
     assert ends == pytest.approx(produced, abs=1e-6)
     for (name, queue), taken in made.consumed.items():
-        assert taken <= network.place(name, queue).consumers * network.capacity(queue) + 1e-6
+        begun = 2 * produced / MESSAGES  # the first that a consumer takes, he has not done yet
+        roughly = 1.3 * network.capacity(queue)  # few messages stand for a producer that is slow beside others
+        assert taken <= network.place(name, queue).consumers * (roughly + begun)
+
+
+def test_a_full_mesh_of_three_that_two_bridges_may_be_crossed_in() -> None:
+    """What a run of real brokers did (networkTTL=2; a second: north 200, east 100; consumers 1, 1 and 2)."""
+    network = mesh(north=(200, 1, 0), east=(100, 1, 0), south=(0, 2, 0))
+    network.reach = 2
+    network.forwarded = {
+        ("north", "east", "q"): 102, ("north", "south", "q"): 123, ("east", "north", "q"): 80.5,
+        ("east", "south", "q"): 98.8, ("south", "east", "q"): 56.7, ("south", "north", "q"): 10.4,
+    }  # fmt: skip
+    network.find_order()
+    assert network.order_measured
+    assert not network.bridges_last
+    said = predict(network).forwarded
+    assert {edge: abs(rate - said.get(edge, 0.0)) < 15 for edge, rate in network.forwarded.items()} == dict.fromkeys(
+        network.forwarded, True
+    )
+    # and without south the real brokers forwarded 114 and 90
+    gone = predict(network.changed(1.0, "south", GONE))
+    assert gone.edge("north", "east") == pytest.approx(114, rel=0.2)
+    assert gone.edge("east", "north") == pytest.approx(90, rel=0.2)
+    assert gone.waiting == {}
+
+
+def test_what_no_consumer_had_to_show_is_not_its_limit() -> None:
+    network = mesh(A=(300, 1, 0))
+    network.places["A", "q"] = Place(300, 1, 53, limited=False)
+    made = predict(network)
+    assert (made.waiting, made.utilisation("A")) == ({}, None)
+    assert headroom(network) == {"q": pytest.approx(53 / 300)}
+    assert recommend(network) == []
+    network.places["B", "q"] = Place(0, 1, 60)  # another was seen at its limit
+    assert predict(network).waiting == {("A", "q"): near(240)}
+
+
+def test_a_broker_that_produces_little_is_not_left_out() -> None:
+    made = predict(mesh(A=(1000, 0, 0), B=(0.01, 0, 0), C=(0, 1, 0)))
+    assert made.edge("B", "C") == pytest.approx(0.01)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from entrepot.cluster.networks.lists import Place
 from entrepot.core.security.access import CREATE, EVERYTHING, Rule
 from entrepot.model.address import UNTYPED
 from entrepot.protocols.openwire import commands, schema
@@ -191,6 +192,7 @@ def test_what_is_no_command_ends_the_connection_and_nothing_else(number: int) ->
 
 def bridge(scene: Scene, user: str, broker_id: str = "other", client_id: str | None = None) -> JavaClient:
     """Return what another broker's duplex bridge would be, of ``user``."""
+    from entrepot.cluster.networks.advising import Advising
     from entrepot.cluster.networks.neighbourhood import Neighbourhood
     from entrepot.cluster.networks.reception import Reception
     from entrepot.protocols.openwire.negotiation import WireFormatOptions
@@ -199,7 +201,7 @@ def bridge(scene: Scene, user: str, broker_id: str = "other", client_id: str | N
     from entrepot.protocols.session import Shell
 
     if not hasattr(scene, "neighbourhood"):
-        scene.neighbourhood = Neighbourhood(scene.hub.acceptor)  # type: ignore[attr-defined]
+        scene.neighbourhood = Neighbourhood(Advising(scene.hub.acceptor))  # type: ignore[attr-defined]
     scene.hub.made += 1
     session = OpenWireSession(
         Shell(),
@@ -277,16 +279,11 @@ def test_temporary_destinations_are_made_over_a_bridge_by_who_may_make_some() ->
     rules = access._rules
     assert rules is not None
     access.protect(access._directory, [rule for _, rule in rules.items()], Rule(">", UNTYPED, {"boss": EVERYTHING}))
-    where = ActiveMQTempQueue("ID:elsewhere-1:1")
+    where = Place("ID:elsewhere-1:1", topic=False, temporary=True)
     for user, made in (("app", False), ("none", False), ("boss", True)):
         client = bridge(scene, user)
-        told = commands.ActiveMQMessage(destination=ActiveMQTopic("ActiveMQ.Advisory.TempQueue"))
-        told.message_id = commands.MessageId(producer_id=ProducerId(client.name, 1, 1), producer_sequence_id=1)
-        told.data_structure = DestinationInfo(destination=where, operation_type=0)
-        told.jms_type = "Advisory"
-        session = client.session
-        session.peering.bridge.temporaries.make(told.data_structure)
-        assert (where.physical_name in scene.rig.broker.table.queues) is made, user
+        client.session.peering.bridge.temporaries.make(where, ())
+        assert (where.name in scene.rig.broker.table.queues) is made, user
         client.session.detach("gone", scene.rig.now)
         scene.settle()
     assert CREATE & EVERYTHING

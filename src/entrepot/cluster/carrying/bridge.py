@@ -28,12 +28,17 @@ from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.source import Feed, LinkConsumer
 from entrepot.core.addressing.binding import ROUTE_TO
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.queue.consumer import Objection
+from entrepot.core.queue.bereaved import DEAD_CAUSE
+from entrepot.core.queue.consumer import Measurement, Objection, Source
 from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import Alarm
-from entrepot.model.address import Destination
+from entrepot.core.sending.handing import hand_out
+from entrepot.core.sending.sending import forget_routes
+from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import Message
+from entrepot.protocols.artemis.large import measure
 from entrepot.protocols.artemis.linking.carrier import Carrier, CarrierPort, Terms
 from entrepot.protocols.artemis.linking.crossing import Crossing
 from entrepot.protocols.artemis.linking.places import backup_of
@@ -41,6 +46,7 @@ from entrepot.protocols.artemis.packets import ClusterTopology, Packet
 from entrepot.protocols.session import Session, Shell
 
 REFUSALS_MAX: Final = 3
+PARKED: Final = "$.artemis.internal.sf.parked"  # what other nodes do not take, where there is no dead-letter address
 FOR_GOOD: Final = (1, 100, 106, 110, 117, 215)
 """Codes of refusals that are about what a message is, or where it goes (artemis.md 5.2.9); full addresses, rights and
 brokers that start are about something else."""
@@ -65,6 +71,10 @@ class QueueFeed(Feed):
         self.stays = True
         self.connection = bridge.link.name
         self.selector = selector_or_none(selector)
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large body before it crosses."""
+        return measure(self.bridge.link.broker, message)
 
     def halted(self) -> Objection | None:
         """Return in words why nothing crosses."""
@@ -166,6 +176,7 @@ class CoreBridge(Dialled):
         options = entry.options
         self.options: Final = options
         self.selector: Final = entry.selector
+        self.clustered: Final = entry.clustered
         self.driver: Final = driver
         self.attempt = 0
         self.feed: QueueFeed | None = None
@@ -175,8 +186,9 @@ class CoreBridge(Dialled):
             options.forwards,
             options.routing.value,
             deduplicates=options.deduplicates,
-            mark=b"" if entry.clustered else options.queue.encode(),
-            route_key=ROUTE_TO + options.queue if entry.clustered else "",
+            mark=b"" if entry.clustered and not entry.route else options.queue.encode(),
+            route_key=ROUTE_TO + options.queue if entry.clustered and not entry.route else "",
+            route=entry.route,
         )
         self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
         self._say: Final = say
@@ -281,7 +293,13 @@ class CoreBridge(Dialled):
         """
         found = self.link.under_way.get(number)
         if found is not None and self._is_poison(found[0], found[1], code):
-            self.perform(self.link.rejected(number, why, for_good=True, now=self.now()))
+            journal = self.broker.journal
+            journal.begin()
+            try:
+                effects = self.link.rejected(number, why, for_good=True, now=self.now())
+            finally:
+                journal.end()
+            self.perform(effects)
             return
         self.say(f"the other broker refused a message: {why}")
         self.carrier.forget()
@@ -299,8 +317,7 @@ class CoreBridge(Dialled):
             self._refused = number
             self._refusals = 0
         self._refusals += 1
-        letters = queue.policy.dead_letters_of(queue.address, queue.routing)
-        return letters != "" and self._refusals >= REFUSALS_MAX
+        return (self.clustered or _has_letters(queue)) and self._refusals >= REFUSALS_MAX
 
     # -- what the link asks of its dialect -----------------------------------------------------------------------------
 
@@ -345,8 +362,23 @@ class CoreBridge(Dialled):
         return self.carrier.node if place is None else authority(place)
 
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
-        """A message is a dead letter now."""
+        """A message is a dead letter now; where nothing keeps these, one of a cluster is parked."""
         self.say(f"a message of {message.address} cannot be forwarded: {why}")
+        queue = feed.source
+        if self.clustered and queue is not None and not _has_letters(queue):
+            self._park(message, why)
+
+    def _park(self, message: Message, why: str) -> None:
+        """Keep a copy of ``message`` for an operator: its producer was told that it is safe."""
+        broker = self.broker
+        parked = broker.table.queues.get(PARKED)
+        if parked is None:
+            parked = broker.queues.create(QueueDefinition(name=PARKED, address=PARKED, routing=MULTICAST))
+        copy = broker.ids.renumbered(message)
+        forget_routes(copy)
+        copy.annotate(DEAD_CAUSE, why)
+        hand_out(broker, copy, [parked])
+        self.say(f"it is parked in the queue {PARKED}")
 
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
@@ -382,6 +414,10 @@ def halted(link: LinkCore) -> Objection | None:
         if link.flow.reasons & reason:
             return Objection("bridge-busy", f"{who}: {text}", remedy)
     return None
+
+
+def _has_letters(queue: Source) -> bool:
+    return queue.policy.dead_letters_of(queue.address, queue.routing) != ""
 
 
 def _nothing() -> None:

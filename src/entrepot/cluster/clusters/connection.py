@@ -14,12 +14,16 @@ from entrepot.base.primitive import INT, Primitive
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
+from entrepot.cluster.clusters.agreeing import KINDS
 from entrepot.cluster.clusters.contact import Contact, Effect, State
+from entrepot.cluster.clusters.grouping import GroupingHandler
 from entrepot.cluster.clusters.groups import Event, Found, Lost, Twin
-from entrepot.cluster.clusters.members import Credentials, Members, where
+from entrepot.cluster.clusters.members import Credentials, Members
 from entrepot.cluster.clusters.options import Balancing, ClusterOptions, place_of
-from entrepot.cluster.clusters.remotes import Registry, RemoteQueues
+from entrepot.cluster.clusters.redistribution import MOVING, Redistribution
+from entrepot.cluster.clusters.remotes import NOTIFICATION_TYPE, Registry, RemoteQueues
 from entrepot.cluster.clusters.topology import Member, Overseer, Topology, same_place
+from entrepot.cluster.clusters.unresolved import Unresolved
 from entrepot.cluster.link import State as LinkState
 from entrepot.core.addressing.binding import OFF, OFF_WITH_REDISTRIBUTION, ON_DEMAND, STRICT, RemoteBinding
 from entrepot.core.broker import BrokerCore
@@ -68,14 +72,45 @@ class _Known(Registry):
         own = connection.topology.own.node
         super().__init__(connection.broker, options.name, MODES[options.balancing], own, connection.say)
         self._tell: Final = tell
+        self.redistribution: Redistribution | None = None
+        self.grouping: GroupingHandler | None = None
+        self._unresolved: Final = Unresolved(connection.broker)
+        connection.broker.sending.detour = self._unresolved
+        if self.mode in MOVING:
+            self.redistribution = Redistribution(connection.broker, self._is_own)
+
+    def _is_own(self, binding: RemoteBinding) -> bool:
+        return self.bindings.get(binding.cluster_name) is binding
+
+    def changed(self, binding: RemoteBinding) -> None:
+        """See what moves there."""
+        if self.redistribution is not None:
+            self.redistribution.changed(binding)
 
     def added(self, binding: RemoteBinding) -> None:
         """Tell of a queue."""
+        self._unresolved.known()
+        if self.grouping is not None:
+            self.grouping.changed()
         self.broker.hub.announce(_fact(BINDING_ADDED, binding))
 
     def removed(self, binding: RemoteBinding) -> None:
         """Tell that it is gone."""
         self.broker.hub.announce(_fact(BINDING_REMOVED, binding))
+        if self.grouping is not None:
+            self.grouping.gone(binding.cluster_name)
+        self.changed(binding)
+
+    def complete(self, node: str) -> None:
+        """See which groups go to queues that ``node`` has not."""
+        if self.grouping is not None:
+            self.grouping.complete(node)
+
+    def group(self, handler: GroupingHandler) -> None:
+        """Let all nodes agree where groups go; what belongs to one is not moved any more (artemis.md 1.17)."""
+        self.grouping = handler
+        if self.redistribution is not None:
+            self.redistribution.keeps_groups = True
 
     def wanted(self, binding: RemoteBinding, selector: str, came: bool) -> None:
         """Tell of a consumer."""
@@ -145,10 +180,15 @@ class ClusterConnection(Overseer):
         self.broker: Final = broker
         self.options: Final = options
         self.contacts: dict[str, Contact] = {}
-        own = Member(broker.ids.node.uuid_text, int(broker.wall), options.own)
+        own = Member(
+            broker.ids.node.uuid_text,
+            int(broker.wall),
+            options.own,
+            scale_down_group=options.scale_down_group or None,
+        )
         self.topology: Final = Topology(own)
         self.members: Final = Members(broker, self.topology, credentials, self.say)
-        self._credentials: Final = credentials
+        self.credentials: Final = credentials
         self._say: Final = say
         self._perform: Perform = lambda contact, effects: None
         self._carry: Carry = lambda way: None
@@ -163,6 +203,7 @@ class ClusterConnection(Overseer):
         self._perform = perform
         self._carry = carry
         self._running = True
+        self.registry.complete(self.topology.own.node)
         for seed in self.options.seeds:
             self.look_at(seed)
         self.announce(self.options.notification_attempts)
@@ -190,7 +231,7 @@ class ClusterConnection(Overseer):
             self.look_at(member.primary)
 
     def _contact(self, place: Endpoint) -> None:
-        contact = Contact(place, self.options, self.members, self._credentials, self, self.broker.entropy)
+        contact = Contact(place, self.options, self.members, self.credentials, self, self.broker.entropy)
         known = self.contacts.get(contact.key)
         if not self._running or (known is not None and known.state not in (State.FAILED, State.CLOSED)):
             return
@@ -199,6 +240,10 @@ class ClusterConnection(Overseer):
             return
         self.contacts[contact.key] = contact
         contact.start()
+
+    def met(self) -> list[str]:
+        """Return the nodes that are connected."""
+        return [one.node for one in self.contacts.values() if one.state is State.MET]
 
     def forget(self, connector: Connector) -> None:
         """``connector`` is announced no more: it is not dialled again, unless somebody is there now."""
@@ -234,21 +279,6 @@ class ClusterConnection(Overseer):
         due = self.now() + self.options.notification_interval
         self.broker.timetable.add(_Announcement(due, self, left - 1))
 
-    def report(self) -> dict[str, object]:
-        """Return what is known, for people."""
-        return {
-            "name": self.options.name,
-            "node": self.topology.own.node,
-            "members": [
-                {"node": member.node, "place": where(member), "event": member.event}
-                for member in self.topology.members.values()
-            ],
-            "contacts": [
-                {"place": contact.key, "state": contact.state.value, "why": contact.why}
-                for contact in self.contacts.values()
-            ],
-        }
-
     # -- what contacts ask ---------------------------------------------------------------------------------------------
 
     def meets(self, contact: Contact) -> str:
@@ -270,7 +300,7 @@ class ClusterConnection(Overseer):
 
     def _way(self, node: str, store: str, place: Endpoint) -> CoreConnector:
         options = self.options
-        credentials = self._credentials
+        credentials = self.credentials
         bridge = CoreBridgeOptions(
             name=f"{options.name} to {node}",
             queue=store,
@@ -293,7 +323,12 @@ class ClusterConnection(Overseer):
         return CoreConnector(CoreBridgeEntry(options=bridge, places=(place,), clustered=True))
 
     def hears(self, contact: Contact, said: dict[str, object]) -> None:
-        """A node tells of a queue, or of a consumer."""
+        """A node tells of a queue, of a consumer, or of a group."""
+        kind = said.get(NOTIFICATION_TYPE)
+        if kind in KINDS:
+            if self.registry.grouping is not None:
+                self.registry.grouping.agreement.heard(str(kind), said)
+            return
         flow = self.flows.get(contact.node)
         if flow is not None:
             flow.remotes.take(said)

@@ -18,7 +18,7 @@ from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.backoff import Backoff
 from entrepot.cluster.clusters.listening import Listening
 from entrepot.cluster.clusters.members import Credentials, Members, member_of
-from entrepot.cluster.clusters.options import ClusterOptions
+from entrepot.cluster.clusters.options import ClusterOptions, place_of
 from entrepot.cluster.clusters.topology import Verdict
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
 from entrepot.protocols.artemis.packets import (
@@ -230,12 +230,20 @@ class Contact:
         self._become(Signal.CONNECTED)
         self._opened = opened
         assert opened.client is not None
-        self.node = opened.client.node
+        self.node = self._who(opened.client)
         if self.node == self._members.node:
             self._become(Signal.MIRROR)
             self._hang_up()
             return
         opened.say(ClusterConnect(user=self._credentials.user, password=self._credentials.password))
+
+    def _who(self, client: CoreClient) -> str:
+        """Return which of the members that the peer told of it is itself: the one that is where it was dialled."""
+        for node, connector in client.members.items():
+            place = place_of(connector)
+            if place is not None and (place.host, place.port) == (self.place.host, self.place.port):
+                return node
+        return client.node
 
     def answered(self, opened: Opened, admitted: bool) -> None:
         """The peer looked at our credentials."""

@@ -25,10 +25,13 @@ from entrepot.protocols.session import NEVER
 DATAGRAM_OCTETS_MAX: Final = 65_535
 CONNECTORS_MAX: Final = 100  # in one datagram
 HEARD_MAX: Final = 1_000
+CHANNEL: Final = b"entrepot channel "  # before an announcement for one channel
 
 
 class BroadcastGroup(Struct, frozen=True, kw_only=True):
-    """Where this broker announces itself. ``period``: ns between two announcements; ``local_port`` -1: any."""
+    """Where this broker announces itself: in ``directory``, or else by multicast. ``channel``: of JGroups, "" for none.
+
+    ``period``: ns between two announcements; ``local_port`` -1: any."""
 
     name: str
     address: str
@@ -36,6 +39,8 @@ class BroadcastGroup(Struct, frozen=True, kw_only=True):
     connectors: tuple[Connector, ...]
     local_address: str = ""
     local_port: int = -1
+    directory: str = ""
+    channel: str = ""
     period: Duration = 2_000 * MILLISECOND
 
 
@@ -47,6 +52,8 @@ class DiscoveryGroup(Struct, frozen=True, kw_only=True):
     port: int
     local_address: str = ""
     local_port: int = -1
+    directory: str = ""
+    channel: str = ""
     refresh: Duration = 10_000 * MILLISECOND
 
 
@@ -70,6 +77,19 @@ def encode(announcement: Announcement) -> bytes:
     if len(data) > DATAGRAM_OCTETS_MAX:
         raise MalformedFrame(f"an announcement of {len(data)} octets does not fit a datagram")
     return data
+
+
+def wrapped(data: bytes, channel: str) -> bytes:
+    """Return an announcement for the members of ``channel`` alone; "" is none, and is as Artemis has it."""
+    return b"".join((CHANNEL, channel.encode(), b"\0", data)) if channel else data
+
+
+def unwrapped(data: bytes, channel: str) -> bytes:
+    """Return the announcement in ``data``. Raises MalformedFrame for one that is for another channel, or for none."""
+    head = wrapped(b"", channel)
+    if not data.startswith(head):
+        raise MalformedFrame("an announcement for members of another channel")
+    return data[len(head) :]
 
 
 def decode(data: bytes) -> Announcement:
@@ -134,7 +154,7 @@ class Hearing:
         """Take one datagram."""
         events = self.advance(now)
         try:
-            announcement = decode(data)
+            announcement = decode(unwrapped(data, self.group.channel))
         except PeerError:
             self.malformed += 1
             return events

@@ -22,6 +22,7 @@ from entrepot.protocols.artemis.packets import ClusterTopology, NodeAnnounce
 SETTLING: Final = 5 * MILLISECOND
 SLOW: Final = 200 * MILLISECOND  # until who does not read is looked at again
 TOLD_MAX: Final = 500  # packets in one turn
+REMOVAL: Final = 114  # in this form to clients of every version (artemis.md 1.22): newer ones say a version, too
 SAID_MAX: Final = 1_000  # peers whose refusal was said: each once
 
 
@@ -167,7 +168,8 @@ class Members(Membership, Overseer):
         member = self.topology.members.get(node)
         if member is not None:
             return packet_of(member, last=False)
-        return ClusterTopology(exit=True, node=node, event=self.topology.gone.get(node, int(self._broker.wall)))
+        event = self.topology.gone.get(node, int(self._broker.wall))
+        return ClusterTopology(exit=True, node=node, event=event, server_version=VERSION_NEWEST, form=REMOVAL)
 
     def _say_once(self, key: str, what: str) -> None:
         if key not in self._said and len(self._said) < SAID_MAX:

@@ -12,9 +12,8 @@ from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.backoff import Reconnection
 from entrepot.cluster.clusters.topology import parameters_of
-from entrepot.protocols.artemis.primitives import PARAMETER_TEXT, Connector, Parameter
+from entrepot.protocols.artemis.primitives import FACTORY, PARAMETER_TEXT, Connector, Parameter
 
-FACTORY: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
 SECURE: Final = "sslenabled"
 PORT_MAX: Final = 65_535
 DIALLED: Final[Mapping[str, str]] = {
@@ -69,6 +68,7 @@ class ClusterOptions(Struct, frozen=True, kw_only=True):
     notification_ms: int = 1_000
     notification_attempts: int = 2
     client_id: str = ""
+    scale_down_group: str = ""
 
     def reconnection(self, attempts: int) -> Reconnection:
         """Return how a lost peer is dialled again, at most ``attempts`` times."""
@@ -85,6 +85,21 @@ class ClusterOptions(Struct, frozen=True, kw_only=True):
     def notification_interval(self) -> Duration:
         """The time between two announcements of this node."""
         return self.notification_ms * MILLISECOND
+
+
+class GroupingOptions(Struct, frozen=True, kw_only=True):
+    """The ``<grouping-handler>`` (artemis.md 1.21), times in ns. ``local``: this node decides for all.
+
+    ``address``: what its notifications are about, for cluster connections that let only some addresses pass.
+    ``timeout``: how long a group waits for a decision, or for the queue of one. ``forgets``: what was not used for so
+    long is forgotten, 0 for never; ``reaper``: between two looks for that.
+    """
+
+    local: bool
+    address: str = ""
+    timeout: Duration = 5_000 * MILLISECOND
+    forgets: Duration = 0
+    reaper: Duration = 30_000 * MILLISECOND
 
 
 def connector_of(name: str, place: Endpoint) -> Connector:

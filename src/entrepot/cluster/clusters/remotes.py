@@ -18,8 +18,9 @@ from entrepot.core.addressing.binding import RemoteBinding
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue.queue import Queue
-from entrepot.model.address import MULTICAST
+from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.predicate import Predicate
+from entrepot.model.told import remote_as
 from entrepot.protocols.artemis.notifying import (
     ADDRESS,
     BINDING_ID,
@@ -54,6 +55,7 @@ class Registry:
         self.own: Final = own
         self.say: Final = say
         self.bindings: dict[str, RemoteBinding] = {}  # by cluster name
+        self.owners: dict[str, RemoteQueues] = {}  # who told of it
 
     def added(self, binding: RemoteBinding) -> None:
         """A queue of another node is known."""
@@ -61,8 +63,14 @@ class Registry:
     def removed(self, binding: RemoteBinding) -> None:
         """It is not any more."""
 
+    def complete(self, node: str) -> None:
+        """``node`` told all that it has."""
+
     def wanted(self, binding: RemoteBinding, selector: str, came: bool) -> None:
         """A consumer came to it, or went."""
+
+    def changed(self, binding: RemoteBinding) -> None:
+        """Who reads it, its filter, or whether it is connected, is another than before."""
 
 
 class RemoteQueues:
@@ -93,6 +101,7 @@ class RemoteQueues:
         self._heard = False
         for binding in self.bindings.values():
             binding.connected = False
+            self._registry.changed(binding)
 
     def departed(self) -> None:
         """The node took leave: its queues get nothing more."""
@@ -109,7 +118,8 @@ class RemoteQueues:
             self._heard = True
             self._unconfirmed = dict.fromkeys(self.bindings)
             for each in self.bindings.values():
-                each.reset()
+                self._forget_consumers(each)
+                self._registry.changed(each)
             return
         if not self._heard:
             return
@@ -119,6 +129,7 @@ class RemoteQueues:
                 if gone is not None:
                     self._remove(gone)
             self._unconfirmed = {}
+            self._registry.complete(self.node)
             return
         kind = said.get(NOTIFICATION_TYPE)
         name = said.get(CLUSTER_NAME)
@@ -136,12 +147,42 @@ class RemoteQueues:
             self._remove(binding)
         elif kind == "BINDING_UPDATED":
             binding.filter = self._condition(binding, text)
+            self._registry.changed(binding)
         elif kind == "CONSUMER_CREATED":
             binding.add_consumer(self._condition(binding, text))
             self._registry.wanted(binding, text, True)
+            self._registry.changed(binding)
         elif kind == "CONSUMER_CLOSED":
             binding.remove_consumer(text)
             self._registry.wanted(binding, text, False)
+            self._registry.changed(binding)
+
+    def _is_nearer(self, name: str, distance: int) -> bool:
+        """Return whether the queue is nearer over this node than over the one that told of it, which loses it then.
+
+        What a node told others comes back from them, of a chain that leads both ways; after a restart it may come back
+        before the queue's own node says anything.
+        """
+        known = self._registry.bindings[name]
+        owner = self._registry.owners.get(name)
+        if owner is None or distance >= known.distance:
+            return False
+        owner.yield_to_nearer(known)
+        return True
+
+    def yield_to_nearer(self, binding: RemoteBinding) -> None:
+        """Another node is nearer to the queue of ``binding``."""
+        self._unconfirmed.pop(binding.cluster_name, None)
+        self._remove(binding)
+
+    def _forget_consumers(self, binding: RemoteBinding) -> None:
+        """Its consumers are told anew: nodes behind this one forget those of before, or they would count them twice."""
+        filters = {text: int(each.count) for text, each in binding.filters.items()}
+        filters[""] = int(binding.count - binding.filtered)
+        binding.reset()
+        for text, count in filters.items():
+            for _ in range(count):
+                self._registry.wanted(binding, text, False)
 
     def _add(self, name: str, said: Properties) -> None:
         address, routing_name = said.get(ADDRESS), said.get(ROUTING_NAME)
@@ -151,18 +192,21 @@ class RemoteQueues:
         if not isinstance(far, int) or not isinstance(distance, int) or name.endswith(self._registry.own):
             return
         known = self.bindings.get(name)
+        confirmed = name not in self._unconfirmed
+        self._unconfirmed.pop(name, None)
         if known is not None and known.far == far and known.address == address:
-            if name in self._unconfirmed or not known.connected:
-                self._unconfirmed.pop(name, None)
+            if not confirmed or not known.connected:
                 known.connected = True
+                self._registry.changed(known)
             else:
                 self._warn(name)
             return
         if known is not None:
             self._remove(known)
         elif name in self._registry.bindings:
-            self._warn(name)
-            return
+            if not self._is_nearer(name, distance + 1):
+                self._warn(name)
+                return
         elif len(self.bindings) >= BINDINGS_MAX:
             self._registry.say(f"the node {self.node} has more than {BINDINGS_MAX} queues: {name} gets nothing")
             return
@@ -175,7 +219,7 @@ class RemoteQueues:
             routing_name,
             self.store(),
             distance + 1,
-            identity=self._broker.table.remote_identity(),
+            identity=remote_as(name, ANYCAST if routing_name == address else MULTICAST, far),
             far=far,
             cluster_name=name,
             queue_name=name[:-NODE_CHARACTERS],
@@ -184,12 +228,14 @@ class RemoteQueues:
         binding.filter = self._condition(binding, selector if isinstance(selector, str) else "")
         self.bindings[name] = binding
         registry.bindings[name] = binding
+        registry.owners[name] = self
         self._broker.table.add_remote(binding)
         registry.added(binding)
 
     def _remove(self, binding: RemoteBinding) -> None:
         self.bindings.pop(binding.cluster_name, None)
         self._registry.bindings.pop(binding.cluster_name, None)
+        self._registry.owners.pop(binding.cluster_name, None)
         self._broker.table.remove_remote(binding)
         self._registry.removed(binding)
 

@@ -44,6 +44,14 @@ def is_too_far(hops: int, ttl: int) -> bool:
     return UNLIMITED < ttl <= hops
 
 
+def is_out_of_reach(path: Path, ttl: int, reader: str) -> bool:
+    """Return whether a consumer that is announced over ``path`` counts for nothing at the broker ``reader``.
+
+    It is further away than that broker's ``consumerTTL``, ``ttl``, or what is told came round in a circle.
+    """
+    return is_too_far(len(path), ttl) or reader in path
+
+
 def hops_to(here: str, path: Path) -> int:
     """Return how many brokers a message had come through when it first came ``here``; a Classic path repeats them."""
     first = dict.fromkeys(path)

@@ -31,25 +31,32 @@ from entrepot.cluster.networks.canary import Canary, canary_topic
 from entrepot.cluster.networks.comparison import Comparison, audit_of
 from entrepot.cluster.networks.durables import Durables, durable_list
 from entrepot.cluster.networks.feed import BridgeFeed
-from entrepot.cluster.networks.forwarding import Forwarding
+from entrepot.cluster.networks.forwarding import Forwarding, WrittenFeed
 from entrepot.cluster.networks.handshake import Handshake
 from entrepot.cluster.networks.hearing import Hearing
 from entrepot.cluster.networks.inbound import Inbound
-from entrepot.cluster.networks.lists import Lists, destination_filter
+from entrepot.cluster.networks.lists import Lists, Place, destination_filter
 from entrepot.cluster.networks.neighbourhood import BridgeEnd, Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.report import report
 from entrepot.cluster.networks.subscriptions import Subscriptions
 from entrepot.cluster.networks.temporaries import Temporaries
+from entrepot.cluster.networks.translation import listed, listing, reader_of, refusal_of, told_of
+from entrepot.cluster.networks.wanted import Demand, Names
 from entrepot.cluster.networks.wanted import Effect as DemandEffect
-from entrepot.cluster.networks.wanted import Names
 from entrepot.cluster.networks.wires import Wire
 from entrepot.cluster.source import Feed
-from entrepot.core.events import trace as facts
+from entrepot.core.events.facts import (
+    BRIDGE_STARTED,
+    BRIDGE_STOPPED,
+    BROKER_JOINED,
+    FORWARD_FAILED,
+)
+from entrepot.core.events.neighbours import BridgeFact, BrokerFact
+from entrepot.model.address import Destination
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import (
-    BrokerId,
     BrokerInfo,
     BrokerSubscriptionInfo,
     Command,
@@ -57,7 +64,6 @@ from entrepot.protocols.openwire.commands import (
     ConnectionError,
     ConnectionInfo,
     ConsumerInfo,
-    Destination,
     ExceptionResponse,
     FlushCommand,
     MessageAck,
@@ -66,13 +72,11 @@ from entrepot.protocols.openwire.commands import (
     Response,
     SessionInfo,
 )
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.ids import text_of
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import Session, Shell
 
-NETWORK_ADVISORY: Final = "ActiveMQ.Advisory.NetworkBridge"
-FAILURE_ADVISORY: Final = NETWORK_ADVISORY + ".ForwardFailure"
 LOOP: Final = "it leads back to this broker"
 GONE: Final = ("InvalidDestinationException", "DestinationDoesNotExistException")
 
@@ -178,8 +182,7 @@ class Bridge(BridgeEnd):
         )
         if self.initiator:
             self.inbound.comparison = Comparison(self.broker, "", there_id, wire.program, audit_of(self.options))
-        if self.broker.trace is not None:
-            self.broker.trace.define(facts.NAME_ORIGIN, self.origin, f"{there_id}\t{there}")
+        self.broker.hub.announce(BrokerFact(BROKER_JOINED, self.origin, there_id, there))
         connection = f"{here}->{there}-{token}-{self.serial}:{self.runs}"
         self.forwarding.begin(connection)
         self.canary.begin(self.forwarding.producer)
@@ -200,7 +203,7 @@ class Bridge(BridgeEnd):
         self.link.opened(now)
         self.watch()
         self.say(f"the bridge to {self.names.there} ({self.names.there_id}) is open")
-        self._advise(started=True)
+        self._announce(BRIDGE_STARTED)
         if self._peer is not None:
             self.census = _BridgeCensus(wire)
             self.neighbourhood.clients.joined(self.census, self._peer)
@@ -225,7 +228,7 @@ class Bridge(BridgeEnd):
         self.temporaries.clear()
         self.inbound.clear()
         if ended or wire is not None:
-            self._advise(started=False)
+            self._announce(BRIDGE_STOPPED)
         if wire is not None:
             self.say(f"the bridge to {self.names.there} ended: {why}")
             wire.end(why)
@@ -234,10 +237,11 @@ class Bridge(BridgeEnd):
             self.parted()
         self.obey([])  # others may serve now what this bridge served
 
-    def _advise(self, *, started: bool) -> None:
-        info = BrokerInfo(broker_id=BrokerId(self.names.there_id), broker_name=self.names.there)
-        told: dict[str, object] = {"started": started, "createdByDuplex": not self.initiator}
-        self.advisories.tell(NETWORK_ADVISORY, info, told)
+    def _announce(self, kind: int, why: str = "") -> None:
+        fact = BridgeFact(kind, self.link.name, self.names.there_id, self.names.there, why)
+        fact.accepted = not self.initiator
+        fact.advises = kind != FORWARD_FAILED or self.options.advise_failed_forward
+        self.broker.hub.announce(fact)
 
     # -- what the other broker says ------------------------------------------------------------------------------------
 
@@ -260,7 +264,7 @@ class Bridge(BridgeEnd):
         elif isinstance(command, commands.Message):
             self._received(command)
         elif isinstance(command, ConsumerInfo):
-            self.obey(self.demand.subscribed(command))
+            self.obey(self.demand.subscribed(reader_of(command)))
             self._answer(command)
         elif isinstance(command, (ConnectionInfo, SessionInfo, ProducerInfo, FlushCommand, MessageAck)):
             self._answer(command)
@@ -281,14 +285,14 @@ class Bridge(BridgeEnd):
             self._listed = told  # a one-way peer says it before it answers our introduction
             return
         self.durables.restore(self.runs)  # what is not in the list goes
-        self.obey(self.demand.reconciled([one for one in told.subscription_infos or () if one is not None]))
+        self.obey(self.demand.reconciled(listed(told)))
         if self.duplex and not self.initiator:
             self._list_durables()
 
     def _list_durables(self) -> None:
         wire = self.wire
         if wire is not None:
-            wire.post(durable_list(self.neighbourhood.acceptor, self.options, self.lists))
+            wire.post(listing(self.broker, durable_list(self.broker, self.options, self.lists)))
 
     def _answer(self, command: Command) -> None:
         if command.response_required and self.wire is not None:
@@ -299,7 +303,7 @@ class Bridge(BridgeEnd):
         number = int(response.correlation_id)
         part = self.awaited.pop(number, None) if self.awaited else None
         if part is not None:
-            part.answered(number, response, now)
+            part.answered(number, refusal_of(response), now)
         elif isinstance(response, ExceptionResponse):
             self._refused(number, response.exception, now)
         else:
@@ -308,7 +312,7 @@ class Bridge(BridgeEnd):
     def _refused(self, number: int, exception: Throwable | None, now: Instant) -> None:
         """The other broker does not take what we asked it to."""
         if _is_forbidden(exception):
-            self.subscriptions.give_up(number, exception, now)
+            self.subscriptions.give_up(number, "" if exception is None else exception.message or "", now)
             return
         name = "" if exception is None else (exception.class_name or "").rpartition(".")[2]
         found = self.link.under_way.get(number)
@@ -321,13 +325,13 @@ class Bridge(BridgeEnd):
         if message is None:
             return
         if not self.canary.came_back(message):
-            self.obey(self.demand.heard(message.data_structure))
+            self.obey(self.demand.heard(told_of(message.data_structure)))
         self.hearing.heard(message)
 
     def _received(self, message: commands.Message) -> None:
         where = message.destination
         if where is not None and is_interpreted(where.physical_name or ""):
-            self.obey(self.demand.heard(message.data_structure))
+            self.obey(self.demand.heard(told_of(message.data_structure)))
             self._answer(message)
         elif self.canary.came_back(message):
             self._answer(message)
@@ -343,11 +347,16 @@ class Bridge(BridgeEnd):
                 bridge.demand.pending.clear()
                 bridge.obey(waiting)
 
-    def serve_again(self, where: Destination) -> None:
+    def feed_of(self, demand: Demand, addresses: list[Destination]) -> BridgeFeed:
+        """Return a feed whose messages are written in OpenWire."""
+        rule = self.rule_of(demand, addresses[0])
+        return WrittenFeed(self.link, self.names, self.origin, self.advising, demand, addresses, rule)
+
+    def serve_again(self, where: Place) -> None:
         """A temporary destination is there again: what read the queue that was deleted with it reads the new one."""
         self.subscriptions.serve_again(where)
 
-    def adopt_temporary(self, where: Destination) -> bool:
+    def adopt_temporary(self, where: Place) -> bool:
         """Serve who is said to read ``where`` beyond us, if there is somebody; return whether there is."""
         return self.temporaries.adopt(where)
 
@@ -357,7 +366,7 @@ class Bridge(BridgeEnd):
         """Write ``message`` as it arrives there."""
         wire = self.wire
         assert wire is not None
-        assert isinstance(feed, BridgeFeed)
+        assert isinstance(feed, WrittenFeed)
         return self.forwarding.forward(wire, feed, message, deliveries, doubtful)
 
     def probe(self) -> int:
@@ -376,8 +385,7 @@ class Bridge(BridgeEnd):
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
         """A message is a dead letter now: say so, if that is wanted."""
         self.say(f"a message of {message.address} cannot be forwarded: {why}")
-        if self.options.advise_failed_forward:
-            self.advisories.tell(FAILURE_ADVISORY, None, {"cause": why})
+        self._announce(FORWARD_FAILED, why)
 
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""

@@ -18,11 +18,9 @@ from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQTopic,
-    ExceptionResponse,
     FlushCommand,
     MessageId,
     ProducerId,
-    Response,
 )
 
 CANARY: Final = "Canary"
@@ -34,7 +32,7 @@ class _Trial(Part):
     def __init__(self, canary: Canary) -> None:
         self.canary = canary
 
-    def answered(self, number: int, response: Response, now: Instant) -> None:
+    def answered(self, number: int, refusal: str | None, now: Instant) -> None:
         self.canary.answers = True
 
 
@@ -99,9 +97,9 @@ class Canary(Part):
         self.end.awaited[self.flying] = self
         return self.flying
 
-    def answered(self, number: int, response: Response, now: Instant) -> None:
+    def answered(self, number: int, refusal: str | None, now: Instant) -> None:
         """The other broker has the canary, or wants none."""
-        if number == self.flying and isinstance(response, ExceptionResponse):
+        if number == self.flying and refusal is not None:
             self.flying = 0
             self.returns = False
             self.topic = ""

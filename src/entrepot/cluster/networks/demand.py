@@ -13,39 +13,30 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
-from mypy_extensions import i32
-
 from entrepot.base.patterns import MIXED, matches
-from entrepot.cluster.networks.admission import ADVISORY, is_too_far
-from entrepot.cluster.networks.lists import Included, Lists
+from entrepot.cluster.networks.admission import ADVISORY, is_out_of_reach
+from entrepot.cluster.networks.lists import Included, Lists, Place
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.wanted import (
     SESSION,
     Demand,
     Drain,
     DropTemporary,
+    DurableGone,
     Effect,
     ForgetDurable,
     HandOver,
     LookAgain,
     MakeTemporary,
     Names,
+    Reader,
+    ReaderGone,
+    ReaderId,
     Subscribe,
+    TemporaryTold,
+    Told,
     Unsubscribe,
 )
-from entrepot.protocols.openwire.commands import (
-    ActiveMQQueue,
-    ActiveMQTopic,
-    BrokerId,
-    ConsumerId,
-    ConsumerInfo,
-    Destination,
-    DestinationInfo,
-    RemoveInfo,
-    RemoveSubscriptionInfo,
-)
-from entrepot.protocols.openwire.frames import Structure
-from entrepot.protocols.openwire.ids import DestinationOperation, components, is_queue, is_temporary, path_of
 
 PRIORITY_LOWEST: Final = -127  # a byte on the wire
 DEMANDS_MAX: Final = 100_000  # a peer that invents consumers must not fill memory
@@ -116,7 +107,7 @@ class AdvisoryDemand:
         """
         effects: list[Effect] = []
         for topic, name in durables:
-            where = ActiveMQTopic(topic)
+            where = Place(topic, topic=True)
             mine = [demand for demand in self.demands if demand.durable_name == name]
             if any(not demand.restored for demand in mine):
                 continue
@@ -142,11 +133,11 @@ class AdvisoryDemand:
         serving = tuple(dict.fromkeys(demand for demand, _ in shared if demand.durable_name))
         return [Drain(waiting[0], serving)] if serving else []
 
-    def _restored(self, where: Destination, name: str) -> list[Effect]:
+    def _restored(self, where: Place, name: str) -> list[Effect]:
         """Serve the durable subscription ``name`` as it was; whom it serves is not known."""
-        if name != self.names.durable(where.physical_name or "") or not self._permits(where):
+        if name != self.names.durable(where.name) or not self._permits(where):
             return []
-        demand = self._made(ConsumerInfo(broker_path=[BrokerId(self.names.there_id)]), where)
+        demand = self._made(Reader(where, (where,), path=(self.names.there_id,)), where)
         demand.restored = True
         self._make_durable(demand, name)
         return self._keep(demand)
@@ -182,50 +173,43 @@ class AdvisoryDemand:
 
     # -- what the far side says ----------------------------------------------------------------------------------------
 
-    def heard(self, said: Structure | None) -> list[Effect]:
-        """Obey an advisory's data structure."""
-        if isinstance(said, ConsumerInfo):
+    def heard(self, said: Told | None) -> list[Effect]:
+        """Obey what an advisory tells; None: nothing of what concerns bridges."""
+        if isinstance(said, Reader):
             return self.consumer_added(said)
-        if isinstance(said, RemoveInfo):
-            return self.consumer_removed(said.object_id) if isinstance(said.object_id, ConsumerId) else []
-        if isinstance(said, RemoveSubscriptionInfo):
-            return self.durable_removed(said.client_id or "", said.subscription_name or "")
-        if isinstance(said, DestinationInfo):
+        if isinstance(said, ReaderGone):
+            return self.consumer_removed(said.id)
+        if isinstance(said, DurableGone):
+            return self.durable_removed(said.client_id, said.name)
+        if isinstance(said, TemporaryTold):
             return self._temporary(said)
         return []
 
-    def consumer_added(self, info: ConsumerInfo) -> list[Effect]:
+    def consumer_added(self, reader: Reader) -> list[Effect]:
         """A consumer of the far side: the five tests of classic.md 1.5, part by part for a composite."""
-        where = info.destination
-        path = path_of(info.broker_path)
-        ttl = self.options.consumer_ttl
-        far = is_too_far(len(path), ttl)
-        if where is None or info.browser or far or self.names.here_id in path:
+        far = is_out_of_reach(reader.path, self.options.consumer_ttl, self.names.here_id)
+        if not reader.parts or reader.browser or far:
             self.ignored += 1
             return []
         effects: list[Effect] = []
-        parts = components(where)
-        for part in parts:
+        for part in reader.parts:
             # No broker announces who reads advisories; one that does would have them cross twice.
-            if (part.physical_name or "").startswith(ADVISORY) or not self._permits(part):
+            if part.name.startswith(ADVISORY) or not self._permits(part):
                 self.ignored += 1
                 continue
-            effects += self._wanted(info, part, several=len(parts) > 1)
+            effects += self._wanted(reader, part, several=len(reader.parts) > 1)
         return effects
 
-    def subscribed(self, info: ConsumerInfo) -> list[Effect]:
+    def subscribed(self, reader: Reader) -> list[Effect]:
         """The peer of a duplex bridge subscribes directly: to advisories, all parts in one subscription."""
-        where = info.destination
-        if where is None:
-            return []
-        if not (where.physical_name or "").startswith(ADVISORY):
-            return self.consumer_added(info)
-        demand = self._made(info, where)
-        if info.consumer_id is not None:
-            demand.remote[info.consumer_id] = None
+        if not reader.parts or not reader.where.name.startswith(ADVISORY):
+            return self.consumer_added(reader)
+        demand = self._made(reader, reader.where, reader.parts)
+        if reader.id is not None:
+            demand.remote[reader.id] = None
         return self._keep(demand)
 
-    def consumer_removed(self, consumer_id: ConsumerId) -> list[Effect]:
+    def consumer_removed(self, consumer_id: ReaderId) -> list[Effect]:
         """A consumer of the far side left; a durable one of a conduit is only offline."""
         served = [demand for demand in self.demands if consumer_id in demand.remote]
         for demand in served:  # before any of them goes: what goes lets others in, which must not count this one
@@ -264,14 +248,14 @@ class AdvisoryDemand:
             effects += [ForgetDurable(one) for one in left if not self._is_used(one)]
         return effects
 
-    def reconciled(self, told: Sequence[ConsumerInfo]) -> list[Effect]:
+    def reconciled(self, told: Sequence[Reader]) -> list[Effect]:
         """Take the list of the far side's durable subscriptions: new ones are served, ours for gone ones go (1.10)."""
         effects: list[Effect] = []
-        for info in told:
-            if info.subscription_name:
-                if info.consumer_id is None:
-                    info.consumer_id = ConsumerId(f"{info.client_id}:{info.subscription_name}", SESSION, 0)
-                effects += self.consumer_added(info)
+        for reader in told:
+            if reader.subscription_name:
+                if reader.id is None:
+                    reader.id = ReaderId(f"{reader.client_id}:{reader.subscription_name}", SESSION, 0)
+                effects += self.consumer_added(reader)
         for demand in list(self.demands):
             wanted = demand.durables or demand.remote or demand.static or self.lists.forces_durable(demand.where)
             if demand.durable_name and not wanted:
@@ -280,33 +264,33 @@ class AdvisoryDemand:
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _permits(self, where: Destination) -> bool:
+    def _permits(self, where: Place) -> bool:
         return self.lists.permits(where, temporary=self.options.bridge_temporary)
 
     def _static(self, one: Included) -> list[Effect]:
-        where: Destination = ActiveMQTopic(one.pattern) if one.topic else ActiveMQQueue(one.pattern)
+        where = Place(one.pattern, one.topic)
         if not self._permits(where):
             return []
-        demand = self._made(ConsumerInfo(broker_path=[BrokerId(self.names.there_id)]), where)
+        demand = self._made(Reader(where, (where,), path=(self.names.there_id,)), where)
         demand.static = True
         if one.force_durable and one.topic:
             self._make_durable(demand, self.names.durable(one.pattern))
         return self._keep(demand)
 
-    def _wanted(self, info: ConsumerInfo, where: Destination, *, several: bool) -> list[Effect]:
-        if info.consumer_id is None:
+    def _wanted(self, reader: Reader, where: Place, *, several: bool) -> list[Effect]:
+        if reader.id is None:
             return []
-        durable = _durable_name(info, where)
+        durable = _durable_name(reader, where)
         forced = not durable and self.lists.forces_durable(where)
         waiting = self._suppressed()
-        if any(info.consumer_id in demand.remote and demand.where == where for demand in [*self.demands, *waiting]):
+        if any(reader.id in demand.remote and demand.where == where for demand in [*self.demands, *waiting]):
             return []  # said twice: a replay after a live advisory
-        if self._merge(info, where, durable=forced or bool(durable)):
+        if self._merge(reader, reader.id, where, durable=forced or bool(durable)):
             return []
-        demand = self._made(info, where)
-        demand.remote[info.consumer_id] = None
+        demand = self._made(reader, where)
+        demand.remote[reader.id] = None
         if durable:
-            self._note_durable(demand, info)
+            self._note_durable(demand, reader)
             for one in waiting:  # he was away, and is back as another consumer
                 if one.where == where and one.durables and not one.remote and demand.covers(one):
                     del self.interests.suppressed[one]
@@ -317,7 +301,7 @@ class AdvisoryDemand:
         elif forced:
             self._make_durable(demand, self.names.durable(demand.name))
         if self.options.conduit_subscriptions:
-            demand.info.selector = None  # all of the far side shares it (classic.md 1.7)
+            demand.reader.selector = None  # all of the far side shares it (classic.md 1.7)
         return self.admit(demand)
 
     def admit(self, demand: Demand) -> list[Effect]:
@@ -352,30 +336,29 @@ class AdvisoryDemand:
 
     def _make_durable(self, demand: Demand, name: str) -> None:
         demand.durable_name = name
-        demand.info.subscription_name = name
-        demand.info.client_id = self.names.local_client
+        demand.reader.subscription_name = name
+        demand.reader.client_id = self.names.local_client
 
-    def _note_durable(self, demand: Demand, info: ConsumerInfo) -> None:
-        demand.durables[(info.client_id or "", info.subscription_name or "")] = None
+    def _note_durable(self, demand: Demand, reader: Reader) -> None:
+        demand.durables[(reader.client_id or "", reader.subscription_name or "")] = None
 
-    def _merge(self, info: ConsumerInfo, where: Destination, *, durable: bool) -> bool:
+    def _merge(self, reader: Reader, reader_id: ReaderId, where: Place, *, durable: bool) -> bool:
         """Count the consumer in every demand that covers ``where``; False when there is none (conduit, 1.7)."""
-        conduits = self._conduits(where, durable=durable, for_network=info.network_subscription)
+        conduits = self._conduits(where, durable=durable, for_network=reader.network)
         for demand in conduits:
-            assert info.consumer_id is not None
-            demand.remote[info.consumer_id] = None
-            if _durable_name(info, where):
-                self._note_durable(demand, info)
+            demand.remote[reader_id] = None
+            if _durable_name(reader, where):
+                self._note_durable(demand, reader)
         return bool(conduits)
 
-    def _conduits(self, where: Destination, *, durable: bool, for_network: bool) -> list[Demand]:
+    def _conduits(self, where: Place, *, durable: bool, for_network: bool) -> list[Demand]:
         """Return the demands that a consumer of ``where`` may share; ``for_network``: it is itself a bridge's."""
         shared = self.options.conduit_network_queue_subscriptions
-        if not self.options.conduit_subscriptions or (for_network and is_queue(where) and not shared):
+        if not self.options.conduit_subscriptions or (for_network and not where.topic and not shared):
             return []
         found: list[Demand] = []
         for demand in self.demands:
-            alone = demand.for_network and is_queue(demand.where) and not shared and not demand.static
+            alone = demand.for_network and not demand.where.topic and not shared and not demand.static
             if demand.restored and demand.where == where and durable:
                 continue  # it is made anew, with the way of this consumer
             if alone or not _covers(demand.where, where) or (durable and not demand.durable_name):
@@ -385,35 +368,36 @@ class AdvisoryDemand:
             found.append(demand)
         return found
 
-    def _made(self, info: ConsumerInfo, where: Destination) -> Demand:
+    def _made(self, reader: Reader, where: Place, parts: tuple[Place, ...] = ()) -> Demand:
         """Return the demand of a consumer of the far side, with what will be announced here."""
         self._numbers += 1
-        path = [one for one in info.broker_path or () if isinstance(one, BrokerId)]
-        if self.names.there_id not in path_of(path):
-            path.append(BrokerId(self.names.there_id))
-        consumers = [one for one in info.network_consumer_path or () if isinstance(one, ConsumerId)]
-        if info.consumer_id is not None and info.consumer_id not in consumers:
-            consumers.append(info.consumer_id)
-        local = ConsumerInfo(
-            consumer_id=ConsumerId(self.names.connection, SESSION, self._numbers),
-            destination=where,
-            prefetch_size=i32(_prefetch(self.options, where)),
-            maximum_pending_message_limit=info.maximum_pending_message_limit,
-            dispatch_async=self.options.dispatch_async,
-            selector=info.selector,
+        path = reader.path
+        if self.names.there_id not in path:
+            path = (*path, self.names.there_id)
+        served = reader.served
+        if reader.id is not None and reader.id not in served:
+            served = (*served, reader.id)
+        local = Reader(
+            where,
+            parts or (where,),
+            ReaderId(self.names.connection, SESSION, self._numbers),
+            path,
+            served,
+            network=True,
             client_id=self.names.local_client,
-            exclusive=info.exclusive,
-            retroactive=info.retroactive,
-            priority=i32(_priority(self.options, int(info.priority), len(path))),
-            broker_path=path,
-            network_subscription=True,
-            network_consumer_path=consumers,
+            selector=reader.selector,
+            prefetch=_prefetch(self.options, where),
+            pending_limit=reader.pending_limit,
+            dispatch_async=self.options.dispatch_async,
+            exclusive=reader.exclusive,
+            retroactive=reader.retroactive,
+            priority=_priority(self.options, reader.priority, len(path)),
         )
-        return Demand(local, where, for_network=info.network_subscription)
+        return Demand(local, for_network=reader.network)
 
     def _is_suppressed(self, candidate: Demand) -> bool:
         """Look whether one of its consumers is served another way already; the shorter way stays (1.9)."""
-        queue = is_queue(candidate.where)
+        queue = not candidate.where.topic
         if not (self.options.suppress_duplicate_queues if queue else self.options.suppress_duplicate_topics):
             return False
         found = self.interests.sharing(candidate)
@@ -448,23 +432,15 @@ class AdvisoryDemand:
         self.interests.gone(demand)
         return [Unsubscribe(demand, forget)]
 
-    def _temporary(self, info: DestinationInfo) -> list[Effect]:
+    def _temporary(self, told: TemporaryTold) -> list[Effect]:
         """A temporary destination came or went on the far side (1.12)."""
-        where = info.destination
-        path = path_of(info.broker_path)
-        ttl = self.options.consumer_ttl
-        if where is None or not is_temporary(where) or not self.options.bridge_temporary:
+        far = is_out_of_reach(told.path, self.options.consumer_ttl, self.names.here_id)
+        if far or not self.options.bridge_temporary:
             return []
-        if is_too_far(len(path), ttl) or self.names.here_id in path:
-            return []
-        known = DestinationInfo(
-            destination=where,
-            operation_type=info.operation_type,
-            broker_path=[*(info.broker_path or ()), BrokerId(self.names.there_id)],
-        )
         # Its readers are told of by themselves: who goes is told to go, and one of a destination that only changes its
         # way may have been told of before that change, because it is another topic.
-        return [MakeTemporary(known) if info.operation_type == DestinationOperation.ADD else DropTemporary(known)]
+        path = (*told.path, self.names.there_id)
+        return [MakeTemporary(told.where, path) if told.there else DropTemporary(told.where)]
 
     def check(self) -> None:
         """Assert the invariants at the head of this module."""
@@ -476,21 +452,21 @@ class AdvisoryDemand:
 class StaticDemand(AdvisoryDemand):
     """Only what is statically included; nothing is asked and nothing that is heard counts (``staticBridge``)."""
 
-    def heard(self, said: Structure | None) -> list[Effect]:
+    def heard(self, said: Told | None) -> list[Effect]:
         """Nothing counts."""
         return []
 
 
-def _durable_name(info: ConsumerInfo, where: Destination) -> str:
-    """Return the name of the durable subscription that ``info`` is on ``where``, "" when it is none.
+def _durable_name(reader: Reader, where: Place) -> str:
+    """Return the name of the durable subscription that ``reader`` is on ``where``, "" when it is none.
 
     A durable subscription to a topic that a queue fills is announced as a reader of that queue, with its name.
     """
-    return "" if is_queue(where) else info.subscription_name or ""
+    return (reader.subscription_name or "") if where.topic else ""
 
 
-def _prefetch(options: NetworkConnectorOptions, where: Destination) -> int:
-    return options.advisory_window if (where.physical_name or "").startswith(ADVISORY) else options.prefetch
+def _prefetch(options: NetworkConnectorOptions, where: Place) -> int:
+    return options.advisory_window if where.name.startswith(ADVISORY) else options.prefetch
 
 
 def _priority(options: NetworkConnectorOptions, own: int, hops: int) -> int:
@@ -504,14 +480,13 @@ def _priority(options: NetworkConnectorOptions, own: int, hops: int) -> int:
 
 
 def _rank(demand: Demand) -> tuple[int, int]:
-    return int(demand.info.priority), -len(demand.info.broker_path or ())
+    return demand.reader.priority, -len(demand.reader.path)
 
 
-def _covers(wide: Destination, narrow: Destination) -> bool:
+def _covers(wide: Place, narrow: Place) -> bool:
     """Return whether a subscription to ``wide`` gets what is sent to ``narrow``."""
-    if is_queue(wide) != is_queue(narrow) or is_temporary(wide) != is_temporary(narrow):
-        return False
-    return matches(wide.physical_name or "", narrow.physical_name or "", MIXED)
+    same_kind = wide.topic == narrow.topic and wide.temporary == narrow.temporary
+    return same_kind and matches(wide.name, narrow.name, MIXED)
 
 
 def durables_of(queues: Iterable[tuple[tuple[str, str] | None, str]], client: str) -> Sequence[tuple[str, str]]:

@@ -12,24 +12,16 @@ from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError, Refused
 from entrepot.cluster.networks.demand import durables_of
 from entrepot.cluster.networks.feed import BridgeFeed
-from entrepot.cluster.networks.inbound import address_of
-from entrepot.cluster.networks.lists import Lists
+from entrepot.cluster.networks.lists import Lists, Place, address_of
 from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.pouring import holds, pour
-from entrepot.cluster.networks.wanted import DURABLE_PREFIX, SESSION, Demand
+from entrepot.cluster.networks.wanted import DURABLE_PREFIX, SESSION, Demand, Reader, ReaderId
+from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.core.reading.subscription import durable_queue_name
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import MULTICAST, Destination
-from entrepot.protocols.openwire.acceptor import Acceptor
-from entrepot.protocols.openwire.commands import (
-    ActiveMQTopic,
-    BrokerId,
-    BrokerSubscriptionInfo,
-    ConsumerId,
-    ConsumerInfo,
-)
 
 # Readers that are there are told of in moments, and one that another bridge serves must not be sent what waits here.
 RESTORE_AFTER: Final = SECOND
@@ -123,7 +115,7 @@ class Durables:
         end = self.end
         broker, neighbourhood = end.broker, end.neighbourhood
         source = self.queue_of(before)
-        if source is None or source.roster.consumers:
+        if source is None or source.roster.is_read():
             return
         beside = [bridge.names.there_id for bridge in neighbourhood.bridges for one in to if one in bridge.feeds]
         if before.durable_name not in self._fresh and any(there != end.names.there_id for there in beside):
@@ -203,33 +195,31 @@ class Durables:
 
 def subscription_of(demand: Demand) -> str:
     """Return the name of the queue that holds what waits for a durable demand."""
-    return durable_queue_name(demand.info.client_id or "", demand.durable_name)
+    return durable_queue_name(demand.reader.client_id or "", demand.durable_name)
 
 
-def durable_list(acceptor: Acceptor, options: NetworkConnectorOptions, lists: Lists) -> BrokerSubscriptionInfo:
+def durable_list(broker: BrokerCore, options: NetworkConnectorOptions, lists: Lists) -> list[Reader]:
     """Return the durable subscriptions of our broker that its peer should serve (classic.md 1.10).
 
     Classic lists only what its dynamicallyIncludedDestinations name; without such a list all are (a decision of ours).
     Those that stand for other brokers' subscriptions are listed only where subscriptions travel on.
     """
-    broker = acceptor.broker
-    found: list[ConsumerInfo] = []
+    found: list[Reader] = []
     for queue in broker.table.queues.values():
         client, name = queue.definition.subscription or ("", "")
-        where = ActiveMQTopic(queue.address)
+        where = Place(queue.address, topic=True)
         if not name or not lists.permits(where, temporary=False) or options.consumer_ttl == 0:
             continue
         if name.startswith(DURABLE_PREFIX) and (options.consumer_ttl == 1 or client.startswith(options.name)):
             continue
         found.append(
-            ConsumerInfo(
-                consumer_id=ConsumerId(f"{client}:{name}", SESSION, 0),
-                destination=where,
+            Reader(
+                where,
+                (where,),
+                ReaderId(f"{client}:{name}", SESSION, 0),
                 client_id=client,
                 subscription_name=name,
                 selector=None if queue.filter is None else queue.filter.text,
             )
         )
-    return BrokerSubscriptionInfo(
-        broker_id=BrokerId(broker.ids.node_id), broker_name=broker.options.name, subscription_infos=found
-    )
+    return found

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from entrepot.cluster.link import LinkCore
 from entrepot.cluster.networks.admission import Rule, is_interpreted
+from entrepot.cluster.networks.advising import Advising
 from entrepot.cluster.networks.wanted import Demand, Names
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import selector_or_none
-from entrepot.core.queue.consumer import Objection
+from entrepot.core.queue.consumer import Measurement, Objection
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
-from entrepot.protocols.openwire import commands
-from entrepot.protocols.openwire.advisories import Advisories
-from entrepot.protocols.openwire.ids import is_temporary
+from entrepot.protocols.large_body import JAVA, form_for, to_count
+
+FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
 
 
 class BridgeFeed(Feed):
@@ -24,24 +27,23 @@ class BridgeFeed(Feed):
         link: LinkCore,
         names: Names,
         origin: int,
-        advisories: Advisories,
+        advising: Advising,
         demand: Demand,
         addresses: list[Destination],
         rule: Rule,
     ) -> None:
-        super().__init__(link, addresses, int(demand.info.prefetch_size))
-        self.advisories = advisories
+        super().__init__(link, addresses, demand.reader.prefetch)
+        self.advising = advising
         self.demand = demand
         self.rule = rule
         self.there_id = names.there_id
-        self.temporary = is_temporary(demand.where)
+        self.temporary = demand.where.temporary
         self.topic = addresses[0].routing == MULTICAST
         self.counted = not is_interpreted(demand.name)
-        self.where: commands.Destination | None = None  # of the last message
         self.forget = False  # a durable one goes with all that it holds when it is retired
         self.instead: Demand | None = None  # who has what it holds then
-        self.priority = int(demand.info.priority)
-        self.selector = selector_or_none(demand.info.selector or "")
+        self.priority = demand.reader.priority
+        self.selector = selector_or_none(demand.reader.selector or "")
         self.connection = link.name
         self.far = f"{names.there_id}\t{names.there}"
         self.origin = origin
@@ -56,10 +58,14 @@ class BridgeFeed(Feed):
         """Tell the bridge's rules that it crosses now, if it may."""
         return not self.rule.crossing(message, queue)
 
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large body before its frame can be begun."""
+        return to_count(self.link.broker, message, form_for(message, JAVA), FRAME_OCTETS_MAX)
+
     def objection(self, message: Message, queue: Queue | None) -> Objection | None:
         """Ask the same rules for their reasons."""
         return self.rule.objection(message, queue)
 
     def named(self, key: str) -> None:
         """The advisory about us is made from the demand: the core's own would lack the path."""
-        self.advisories.own[key] = self.demand.info
+        self.advising.speak_for(key, self.demand.reader)

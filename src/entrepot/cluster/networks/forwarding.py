@@ -8,7 +8,7 @@ from typing import Final
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.flow import FlowControl
 from entrepot.cluster.networks.admission import ADVISORY
-from entrepot.cluster.networks.feed import BridgeFeed
+from entrepot.cluster.networks.feed import FRAME_OCTETS_MAX, BridgeFeed
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.wanted import SESSION
 from entrepot.cluster.networks.wires import Wire
@@ -21,8 +21,13 @@ from entrepot.protocols.openwire.ids import path_through
 from entrepot.protocols.openwire.large import body_of, is_large
 from entrepot.protocols.openwire.relaying import Crossing
 
-FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
+
+
+class WrittenFeed(BridgeFeed):
+    """A feed whose messages are written in OpenWire. ``written``: the destination of the last one."""
+
+    written: Destination | None = None
 
 
 class Forwarding:
@@ -43,14 +48,14 @@ class Forwarding:
         self.producer = ProducerId(connection, 1, SESSION)
         self._crossing = Crossing(self.producer, self.broker.ids.node_id, self.broker.ids.node.message_prefix)
 
-    def forward(self, wire: Wire, feed: BridgeFeed, message: Message, deliveries: int, doubtful: bool) -> int:
+    def forward(self, wire: Wire, feed: WrittenFeed, message: Message, deliveries: int, doubtful: bool) -> int:
         """Write ``message``; return the number of its answer, 0 for none. Raises as `LinkPort.forward`."""
         # A queue's messages may have been sent to another name, a virtual topic for one: they go where they were found.
         name = message.address if feed.topic or feed.source is None else feed.source.name
-        where = feed.where
+        where = feed.written
         if where is None or where.physical_name != name:
             where = named(name, feed.topic, feed.temporary)
-            feed.where = where
+            feed.written = where
         counter = max(int(message.redelivered), deliveries) + int(doubtful)
         advisory = feed.topic and message.address.startswith(ADVISORY)
         answered = (message.durable or self._sync) and not advisory

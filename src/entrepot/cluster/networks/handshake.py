@@ -15,10 +15,8 @@ from entrepot.protocols.openwire.commands import (
     BrokerInfo,
     ConnectionId,
     ConnectionInfo,
-    ExceptionResponse,
     ProducerId,
     ProducerInfo,
-    Response,
     SessionId,
     SessionInfo,
 )
@@ -71,13 +69,11 @@ class Handshake(Part):
         )
         self.let_in(now)
 
-    def answered(self, number: int, response: Response, now: Instant) -> None:
+    def answered(self, number: int, refusal: str | None, now: Instant) -> None:
         """The other broker lets us in, or not."""
-        if isinstance(response, ExceptionResponse):
-            exception = response.exception
-            why = "" if exception is None else f"{exception.class_name}: {exception.message}"
+        if refusal is not None:
             link = self.end.link
-            self.end.perform(link.failed(link.attempt, f"the other broker does not let us in: {why}", now))
+            self.end.perform(link.failed(link.attempt, f"the other broker does not let us in: {refusal}", now))
         else:
             self.let_in(now)
 

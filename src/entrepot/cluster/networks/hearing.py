@@ -13,9 +13,7 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQTopic,
     ConsumerId,
     ConsumerInfo,
-    ExceptionResponse,
     MessageAck,
-    Response,
 )
 from entrepot.protocols.openwire.ids import AckType
 
@@ -42,12 +40,10 @@ class Hearing(Part):
         )
         self.end.awaited[number] = self
 
-    def answered(self, number: int, response: Response, now: Instant) -> None:
+    def answered(self, number: int, refusal: str | None, now: Instant) -> None:
         """The other broker lets us read, or not: open, the bridge would carry nothing, and nobody would know why."""
-        if isinstance(response, ExceptionResponse):
-            exception = response.exception
-            why = "" if exception is None else f"{exception.class_name}: {exception.message}"
-            said = f"the other broker lets us hear of no consumers: {why}"
+        if refusal is not None:
+            said = f"the other broker lets us hear of no consumers: {refusal}"
             link = self.end.link
             self.end.perform(link.failed(link.attempt, said, now))
 

@@ -7,15 +7,17 @@ from typing import Final
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, StorageError
 from entrepot.cluster.networks.admission import ADVISORY
 from entrepot.cluster.networks.comparison import Comparison
+from entrepot.cluster.networks.lists import address_of
 from entrepot.cluster.networks.neighbourhood import BridgeEnd
+from entrepot.cluster.networks.translation import place_of
 from entrepot.cluster.networks.wires import Wire
 from entrepot.core.addressing.routing import Target
 from entrepot.core.sending.flow import BLOCKED, DUPLICATE
-from entrepot.model.address import ANYCAST, MULTICAST, Destination
+from entrepot.model.address import MULTICAST, Destination
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import ExceptionResponse, Response
 from entrepot.protocols.openwire.convert import message_of
-from entrepot.protocols.openwire.ids import components, is_queue, is_temporary
+from entrepot.protocols.openwire.ids import components
 from entrepot.protocols.openwire.refusals import throwable_of
 from entrepot.protocols.openwire.sending import is_temporary_target
 from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
@@ -102,7 +104,7 @@ class Inbound:
         if target is None:
             target = self._target(where)
         if target.service is not None and bridge.subject is not None and command.reply_to is not None:
-            places = [address_of(part) for part in components(command.reply_to)]
+            places = [address_of(place_of(part)) for part in components(command.reply_to)]
             broker.access.answer(bridge.subject, places)
         message = message_of(command, target.name)
         message.origin = bridge.origin
@@ -121,12 +123,15 @@ class Inbound:
         return verdict == BLOCKED
 
     def _target(self, where: commands.Destination) -> Target:
-        addresses = [address_of(part) for part in components(where)]
+        addresses = [address_of(place_of(part)) for part in components(where)]
         for one in addresses:
             if one.temporary and one.routing == MULTICAST:
                 self.bridge.neighbourhood.acceptor.check_temporary(one.name)
         self._may_send(addresses)
         target = self.bridge.broker.target(addresses)
+        subject = self.bridge.subject
+        if subject is not None:
+            self.bridge.broker.access.keep(target, subject, addresses)
         keep_target(self._targets, where, target)
         return target
 
@@ -145,11 +150,3 @@ class Inbound:
         self._confirmations = Confirmations(self.bridge.broker.journal)
         self._holding.forget()
         self._targets.clear()
-
-
-def address_of(where: commands.Destination) -> Destination:
-    """Return what ``where`` names here. Raises InvalidDestination."""
-    name, _, queue = (where.physical_name or "").partition("::")
-    if not name:
-        raise InvalidDestination("a destination has no name")
-    return Destination(name, ANYCAST if is_queue(where) else MULTICAST, is_temporary(where), queue)

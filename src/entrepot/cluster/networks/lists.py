@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
+from entrepot.base.errors import InvalidDestination
 from entrepot.base.patterns import MIXED, matches
 from entrepot.cluster.networks.admission import ADVISORY, CONSUMER_ADVISORY, TEMPORARY_ADVISORIES, VIRTUAL_ADVISORY
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.protocols.openwire.commands import Destination
-from entrepot.protocols.openwire.ids import is_queue, is_temporary
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
+
+
+class Place(NamedTuple):
+    """What a consumer of the far side reads, whatever it speaks: one destination, which may be a wildcard."""
+
+    name: str
+    topic: bool
+    temporary: bool = False
+
+
+def address_of(place: Place) -> Destination:
+    """Return what ``place`` names here. Raises InvalidDestination."""
+    name, _, queue = place.name.partition("::")
+    if not name:
+        raise InvalidDestination("a destination has no name")
+    return Destination(name, MULTICAST if place.topic else ANYCAST, place.temporary, queue)
 
 
 class Included(Struct, frozen=True):
@@ -18,9 +36,9 @@ class Included(Struct, frozen=True):
     topic: bool
     force_durable: bool = False
 
-    def covers(self, where: Destination) -> bool:
-        """Return whether this entry means ``where``, which is one destination and may be a wildcard itself."""
-        return self.topic != is_queue(where) and matches(self.pattern, where.physical_name or "", MIXED)
+    def covers(self, place: Place) -> bool:
+        """Return whether this entry means ``place``."""
+        return self.topic == place.topic and matches(self.pattern, place.name, MIXED)
 
 
 class Lists(Struct, frozen=True):
@@ -30,23 +48,23 @@ class Lists(Struct, frozen=True):
     dynamic: tuple[Included, ...] = ()
     static: tuple[Included, ...] = ()
 
-    def permits(self, where: Destination, *, temporary: bool) -> bool:
-        """Return whether demand for ``where`` may cross; the order of the tests is Classic's (1.2)."""
-        if is_temporary(where):
+    def permits(self, place: Place, *, temporary: bool) -> bool:
+        """Return whether demand for ``place`` may cross; the order of the tests is Classic's (1.2)."""
+        if place.temporary:
             return temporary
-        if any(one.covers(where) for one in self.excluded):
+        if any(one.covers(place) for one in self.excluded):
             return False
-        if any(one.covers(where) for one in self.static):
+        if any(one.covers(place) for one in self.static):
             return True
         if self.dynamic:
-            return any(one.covers(where) for one in self.dynamic)
+            return any(one.covers(place) for one in self.dynamic)
         return True
 
-    def forces_durable(self, where: Destination) -> bool:
-        """Return whether a plain consumer of the topic ``where`` shall be a durable one (forceDurable)."""
-        if is_queue(where) or is_temporary(where) or (where.physical_name or "").startswith(ADVISORY):
+    def forces_durable(self, place: Place) -> bool:
+        """Return whether a plain consumer of the topic ``place`` shall be a durable one (forceDurable)."""
+        if not place.topic or place.temporary or place.name.startswith(ADVISORY):
             return False
-        return any(one.force_durable and one.covers(where) for one in (*self.dynamic, *self.static))
+        return any(one.force_durable and one.covers(place) for one in (*self.dynamic, *self.static))
 
 
 def destination_filter(options: NetworkConnectorOptions, lists: Lists) -> str:

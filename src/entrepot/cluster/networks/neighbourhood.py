@@ -12,9 +12,10 @@ from entrepot.cluster.clients import ClientCluster
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import LinkCore, State
 from entrepot.cluster.networks.admission import All, BrokerPath, Interpreted, Replay, Rule
+from entrepot.cluster.networks.advising import Advising
 from entrepot.cluster.networks.demand import AdvisoryDemand, Interests, StaticDemand
 from entrepot.cluster.networks.feed import BridgeFeed
-from entrepot.cluster.networks.lists import Lists
+from entrepot.cluster.networks.lists import Lists, Place
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.networks.wanted import Demand, Names
 from entrepot.cluster.networks.wanted import Effect as DemandEffect
@@ -24,9 +25,6 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.core.security.directory import Subject
 from entrepot.model.address import MULTICAST, Destination
-from entrepot.protocols.openwire import commands
-from entrepot.protocols.openwire.acceptor import Acceptor
-from entrepot.protocols.openwire.server import Peering
 
 
 class Neighbourhood:
@@ -34,7 +32,7 @@ class Neighbourhood:
 
     def __init__(
         self,
-        acceptor: Acceptor,
+        advising: Advising,
         *,
         filters: Callable[[str, bool], BridgeFilterOptions | None] = lambda name, topic: None,
         interval: Duration = 0,
@@ -46,16 +44,17 @@ class Neighbourhood:
         broker is, and where its clients are.
 
         ``say``: what an operator should know, for the log."""
-        self.acceptor: Final = acceptor
-        self.broker: Final[BrokerCore] = acceptor.broker
+        self.advising: Final = advising
+        self.acceptor: Final = advising.acceptor
+        self.broker: Final[BrokerCore] = advising.acceptor.broker
         self.filters: Final = filters
         self.interval: Final = interval
         self.say: Final = say
         # What a peer may have without having said so before it was lost: whoever sends it next says so (`LinkCore`).
         self.doubts: dict[int, None] = {}
-        self.clients: Final = ClientCluster(acceptor, zone=zone, rules=rules)
-        acceptor.cluster = self.clients
-        self.arrivals: dict[str, Peering] = {}  # client id -> the accepted connection of another broker
+        self.clients: Final = ClientCluster(advising.acceptor, zone=zone, rules=rules)
+        advising.acceptor.cluster = self.clients
+        self.arrivals: dict[str, object] = {}  # client id -> the accepted connection (`Arrival`) of another broker
         self.interests: Final = Interests()
         # Durable subscription of a bridge -> number of the last message before it was made; not after a restart.
         self.began: dict[str, int] = {}
@@ -83,8 +82,8 @@ class Neighbourhood:
 class Part:
     """A part of one end of a bridge, which waits for answers of the other broker (`BridgeEnd.awaited`)."""
 
-    def answered(self, number: int, response: commands.Response, now: Instant) -> None:
-        """The other broker answered the command ``number``."""
+    def answered(self, number: int, refusal: str | None, now: Instant) -> None:
+        """The other broker answered the command ``number``; ``refusal``: why it does not, None if it does."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -105,7 +104,7 @@ class BridgeEnd(Dialled):
     ) -> None:
         super().__init__(neighbourhood.broker, link)
         self.neighbourhood: Final = neighbourhood
-        self.advisories: Final = neighbourhood.acceptor.advisories
+        self.advising: Final = neighbourhood.advising
         self.options: Final = options
         self.lists: Final = lists
         self.initiator: Final = initiator
@@ -135,11 +134,11 @@ class BridgeEnd(Dialled):
         """Do what the demand of the far side changes here, and at other bridges whose demand it replaces."""
         raise NotImplementedError
 
-    def serve_again(self, where: commands.Destination) -> None:
+    def serve_again(self, where: Place) -> None:
         """A temporary destination is there again: what read the queue that was deleted with it reads the new one."""
         raise NotImplementedError
 
-    def adopt_temporary(self, where: commands.Destination) -> bool:
+    def adopt_temporary(self, where: Place) -> bool:
         """Serve who is said to read ``where`` beyond us, if there is somebody; return whether there is."""
         raise NotImplementedError
 
@@ -161,10 +160,10 @@ class BridgeEnd(Dialled):
 
     def feed_of(self, demand: Demand, addresses: list[Destination]) -> BridgeFeed:
         """Return a feed for ``demand``, with the rules of this bridge; it is not attached."""
-        rule = self._rule(demand, addresses[0])
-        return BridgeFeed(self.link, self.names, self.origin, self.advisories, demand, addresses, rule)
+        raise NotImplementedError
 
-    def _rule(self, demand: Demand, first: Destination) -> Rule:
+    def rule_of(self, demand: Demand, first: Destination) -> Rule:
+        """Return what may cross for ``demand``, which reads ``first`` here."""
         path = BrokerPath(self.names.there_id, self.options.message_ttl, self.names.here_id)
         topic = first.routing == MULTICAST
         back = self.neighbourhood.filters(first.name, topic)
@@ -184,5 +183,4 @@ class BridgeEnd(Dialled):
 
     def permits(self, name: str, *, topic: bool) -> bool:
         """Return whether the lists of the connector let demand for this queue or topic cross."""
-        where: commands.Destination = commands.ActiveMQTopic(name) if topic else commands.ActiveMQQueue(name)
-        return self.lists.permits(where, temporary=self.options.bridge_temporary)
+        return self.lists.permits(Place(name, topic), temporary=self.options.bridge_temporary)

@@ -15,7 +15,6 @@ from entrepot.cluster.link import State
 from entrepot.cluster.networks.admission import REPLAY_ON
 from entrepot.cluster.networks.connector import NetworkConnector
 from entrepot.cluster.networks.neighbourhood import BridgeEnd, Neighbourhood
-from entrepot.protocols.openwire.ids import is_queue
 
 UNLIMITED: Final = -1
 UNWANTED_HERE: Final = ("no-consumer", "selector", "no-local", "conduit", "path", "ttl")  # another broker could help
@@ -68,10 +67,10 @@ def _row(bridge: BridgeEnd, name: str, *, topic: bool, now: Instant) -> dict[str
         "place": "" if link.place is None else link.place.masked(),
         "sends": bridge.initiator or bridge.duplex,
         "demand": any(
-            is_queue(demand.where) != topic and matches(demand.name, name, MIXED) for demand in bridge.demand.demands
+            demand.where.topic == topic and matches(demand.name, name, MIXED) for demand in bridge.demand.demands
         ),
         "suppressed": any(
-            is_queue(demand.where) != topic and matches(demand.name, name, MIXED)
+            demand.where.topic == topic and matches(demand.name, name, MIXED)
             for demand, owner in bridge.neighbourhood.interests.suppressed.items()
             if owner is bridge.demand
         ),
@@ -101,6 +100,8 @@ def across(told: Sequence[Mapping[str, Any]], silent: Sequence[str] = ()) -> lis
         found += _ways_suppressed(here)
         found += _ways_forbidden(here)
         for there in told:
+            if _in_cluster(here, there):
+                continue  # `cluster/clusters/outlook.py` says what is between
             if there is not here and any(_client(one) for one in _readers(there)):
                 found += _between(here, there, told)
         closed = [f" to {row['peer']} " for row in here["bridges"] if row["peer"] and row["state"] != "open"]
@@ -109,6 +110,12 @@ def across(told: Sequence[Mapping[str, Any]], silent: Sequence[str] = ()) -> lis
             text = "nobody knows what they have: " + ", ".join(unknown)
             found.append(_reason(here, "silent", text, "start them, or see why they do not answer"))
     return found
+
+
+def _in_cluster(here: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+    """Return whether ``here`` knows the queues of ``there`` as those of another node of its cluster."""
+    rows = (here.get("elsewhere") or {}).get("rows", ())
+    return any(row["node"] == there.get("uuid") for row in rows)
 
 
 def _readers(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -17,7 +17,7 @@ from entrepot.base.errors import InvalidDestination, InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.cluster.networks.lists import Included, Lists
 from entrepot.cluster.networks.options import Compared, NetworkConnectorOptions
-from entrepot.protocols.openwire.ids import is_queue, parse_destination
+from entrepot.model.address import ANYCAST, parse_one
 
 LISTS: Final = {
     "excludedDestinations": "excluded",
@@ -87,10 +87,10 @@ def _included(text: str) -> tuple[Included, ...]:
     for part in text.strip().removeprefix("[").removesuffix("]").split(","):
         name, _, query = part.strip().partition("?")
         try:
-            where = parse_destination(name)
+            where = parse_one(name, ANYCAST)
         except InvalidDestination:
             continue
-        found.append(Included(where.physical_name or "", not is_queue(where), "forceDurable=true" in query))
+        found.append(Included(where.name, where.is_topic, "forceDurable=true" in query))
     return tuple(found)
 
 

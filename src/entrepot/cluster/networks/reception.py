@@ -13,15 +13,17 @@ from mypy_extensions import i64
 
 from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import LinkCore, LinkOptions
-from entrepot.cluster.networks.admission import UNLIMITED, is_too_far
+from entrepot.cluster.networks.admission import UNLIMITED, is_out_of_reach
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import Comparison, audit_of
 from entrepot.cluster.networks.durables import durable_list
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.properties import read_properties
+from entrepot.cluster.networks.translation import listing
 from entrepot.cluster.networks.wires import MESSAGES_PORTION, SessionWire
 from entrepot.core.addressing.routing import Target
-from entrepot.core.events import trace as facts
+from entrepot.core.events.facts import BROKER_JOINED, BROKER_LEFT
+from entrepot.core.events.neighbours import BrokerFact
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
 from entrepot.model.predicate import Facts, Predicate, Test
@@ -71,10 +73,8 @@ class _Heeded(Test):
     def verdict(self, subject: Facts) -> i64:
         """Look at the consumer that is being told of, if it is one."""
         info = self.advisories.about
-        if info is None or not info.broker_path:
-            return NO if info is not None and self.ttl == 0 else YES
-        path = path_of(info.broker_path)
-        return NO if self.reader in path or is_too_far(len(path), self.ttl) else YES
+        far = info is not None and is_out_of_reach(path_of(info.broker_path), self.ttl, self.reader)
+        return NO if far else YES
 
 
 class _LinkSource(Source):
@@ -217,9 +217,7 @@ class Arrival(Peering):
         """
         session = self.session
         session.portion = MESSAGES_PORTION
-        trace = session.broker.trace
-        if trace is not None:
-            trace.define(facts.NAME_ORIGIN, session.number, f"{self.peer_id}\t{self.peer_name}")
+        session.broker.hub.announce(BrokerFact(BROKER_JOINED, session.number, self.peer_id, self.peer_name))
         session.steering.is_broker = True
         session.identity.brings = True
         session.identity.unread = True
@@ -238,7 +236,7 @@ class Arrival(Peering):
         session = self.session
         options, lists = read_properties(self.peer.network_properties or "")
         if options.sync_durable_subscriptions and session.encoder.wire_format.version >= LISTED_SINCE:
-            session.replies.write(durable_list(session.acceptor, options, lists))
+            session.replies.write(listing(session.broker, durable_list(session.broker, options, lists)))
 
     def entering(self, info: ConnectionInfo) -> None:
         """End the stale connection of the same broker, and user, that holds the client id."""
@@ -287,5 +285,5 @@ class Arrival(Peering):
             self.neighbourhood.leave(bridge)
         if self.neighbourhood.arrivals.get(session.client_id) is self:
             del self.neighbourhood.arrivals[session.client_id]
-        if session.broker.trace is not None:
-            session.broker.trace.forget(facts.NAME_ORIGIN, session.number)
+        if session.identity.brings:
+            session.broker.hub.announce(BrokerFact(BROKER_LEFT, session.number, self.peer_id, self.peer_name))

@@ -11,7 +11,7 @@ from entrepot.cluster.link import State
 from entrepot.cluster.networks.admission import ADVISORY
 from entrepot.cluster.networks.durables import Durables
 from entrepot.cluster.networks.feed import BridgeFeed
-from entrepot.cluster.networks.inbound import address_of
+from entrepot.cluster.networks.lists import Place, address_of
 from entrepot.cluster.networks.neighbourhood import BridgeEnd
 from entrepot.cluster.networks.temporaries import Temporaries
 from entrepot.cluster.networks.wanted import (
@@ -26,10 +26,6 @@ from entrepot.cluster.networks.wanted import (
     Subscribe,
     Unsubscribe,
 )
-from entrepot.protocols.openwire.commands import Destination
-from entrepot.protocols.openwire.frames import Throwable
-from entrepot.protocols.openwire.ids import components, is_temporary
-from entrepot.protocols.openwire.replaying import replay
 
 
 class Subscriptions:
@@ -56,9 +52,9 @@ class Subscriptions:
             elif isinstance(effect, ForgetDurable):
                 self.durables.forget(effect.name)
             elif isinstance(effect, MakeTemporary):
-                self.temporaries.told(effect.info)
-            elif isinstance(effect, DropTemporary) and effect.info.destination is not None:
-                self.temporaries.drop(effect.info.destination)
+                self.temporaries.told(effect.where, effect.path)
+            elif isinstance(effect, DropTemporary):
+                self.temporaries.drop(effect.where)
 
     def subscribe(self, demand: Demand) -> None:
         """Attach a feed for ``demand``, and announce it here."""
@@ -70,12 +66,12 @@ class Subscriptions:
         if before is not None and end.link.revive(before):  # suppressed and wanted again before all was answered
             before.forget = False
             before.instead = None
-            end.advisories.consumer_added(demand.info)
+            end.advising.reader_added(demand.reader)
             return
         self.durables.vacate(demand.durable_name)
-        if is_temporary(demand.where):
-            self.temporaries.imply(demand.where, demand.info.broker_path or ())
-        addresses = [address_of(part) for part in components(demand.where)]
+        if demand.where.temporary:
+            self.temporaries.imply(demand.where, demand.reader.path)
+        addresses = [address_of(part) for part in demand.reader.parts]
         feed = end.feed_of(demand, addresses)
         end.feeds[demand] = feed
         self.durables.note(demand)
@@ -88,9 +84,9 @@ class Subscriptions:
             return
         if demand.durable_name:  # no client waits for it, and a crash would take what is sent before it is made again
             end.broker.ids.secure()
-        end.advisories.consumer_added(demand.info)
-        if addresses[0].name.startswith(ADVISORY) and demand.info.consumer_id is not None:
-            replay(end.advisories, feed, demand.info.consumer_id)
+        end.advising.reader_added(demand.reader)
+        if addresses[0].name.startswith(ADVISORY):
+            end.advising.replay(feed, demand.reader.id)
 
     def unsubscribe(self, effect: Unsubscribe) -> None:
         """Take it away, once all that it sent is answered for."""
@@ -105,8 +101,7 @@ class Subscriptions:
             return
         feed.forget = effect.forget
         feed.instead = effect.instead
-        if demand.info.consumer_id is not None:
-            end.advisories.consumer_removed(demand.info.consumer_id)
+        end.advising.reader_removed(demand.reader.id)
         if end.link.retire(feed):
             self.retired(feed)
         self.temporaries.unread(demand.where)
@@ -118,7 +113,7 @@ class Subscriptions:
             del feeds[feed.demand]
         self.durables.release(feed)
 
-    def serve_again(self, where: Destination) -> None:
+    def serve_again(self, where: Place) -> None:
         """Read ``where``, which was deleted and is there again."""
         end = self.end
         for demand in [one for one in end.feeds if one.where == where]:
@@ -126,7 +121,7 @@ class Subscriptions:
                 end.link.remove(end.feeds.pop(demand))
                 self.subscribe(demand)
 
-    def give_up(self, number: int, exception: Throwable | None, now: Instant) -> None:
+    def give_up(self, number: int, why: str, now: Instant) -> None:
         """The other broker lets our user not send there: stop trying, or one destination would break all others."""
         end = self.end
         feed = end.link.forbidden(number, now)
@@ -134,9 +129,7 @@ class Subscriptions:
             return
         end.demand.demands.pop(feed.demand)
         end.neighbourhood.interests.gone(feed.demand)
-        if feed.demand.info.consumer_id is not None:
-            end.advisories.consumer_removed(feed.demand.info.consumer_id)
-        why = "" if exception is None else exception.message or ""
+        end.advising.reader_removed(feed.demand.reader.id)
         end.forbidden[feed.demand.name] = why
         end.say(f"nothing more is forwarded for {feed.demand.name}: the other broker says: {why}")
 
@@ -148,8 +141,7 @@ class Subscriptions:
         self.durables.clear()
         for demand in list(end.feeds):
             end.feeds.pop(demand)
-            if demand.info.consumer_id is not None:
-                end.advisories.consumer_removed(demand.info.consumer_id)
+            end.advising.reader_removed(demand.reader.id)
         for feed in ended:
             self.durables.release(feed)
 

@@ -6,33 +6,40 @@ there is no model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from entrepot.base.environment import MIB
+from msgspec.structs import replace
+
 from entrepot.base.errors import InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.acceptors import Acceptors
-from entrepot.config.artemis.addresses import diverts, policies, queues
+from entrepot.config.artemis.addresses import addresses, diverts, policies, queues
 from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
 from entrepot.config.artemis.includes import Includes
+from entrepot.config.artemis.masks import unmask
 from entrepot.config.artemis.overrides import override
 from entrepot.config.artemis.peering import peering
+from entrepot.config.artemis.plugins import notified
 from entrepot.config.artemis.reading import SPACES, PartReader
+from entrepot.config.artemis.routers import routers
 from entrepot.config.artemis.security import security
+from entrepot.config.artemis.serving import heap, serving
+from entrepot.config.artemis.sharing import sharing
 from entrepot.config.findings import Severity
-from entrepot.config.model import BrokerConfig, BrokerSettings, NoticeOptions, Sharing, StoreOptions, UsageOptions
+from entrepot.config.model import BrokerConfig, BrokerSettings, NoticeOptions, StoreOptions, UsageOptions
 from entrepot.config.reading import Bean, Reading
 from entrepot.config.sources import Sources
 from entrepot.config.xml import Element
-from entrepot.core.security.access import NOTIFICATIONS
-from entrepot.ha.lease import BACKUP, PRIMARY
+from entrepot.core.operators.rbac import PREFIX, VIEWS
+from entrepot.core.security.access import MANAGEMENT, NOTIFICATIONS
 
 OWN: Final = "entrepot"
-HEAP_DEFAULT: Final = 2048 * MIB  # what Artemis' profile gives its virtual machine
 JOURNAL: Final = "data/journal"
+REFRESH_MS: Final = 5000
 NO_CORE: Final = "there is no <core> in this file"
 
 
@@ -55,24 +62,38 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], prope
         findings.add(Severity.ERROR, sources.file, root.line, root.path, what, "its name space is urn:activemq:core")
         return Reading(None, findings)
     override(cores[0], sources, properties)
+    unmask(cores[0], sources)
     reader = PartReader(sources)
     core = reader.part(CORE, cores[0])
     config = _config(reader, core, spoken)
-    return Reading(None if findings.errors else config, findings, None, config)
+    return Reading(None if findings.errors else config, findings, None, config, tuple(sources.files))
 
 
 def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerConfig:
     persistent = bool(core.get("persistence-enabled", True))
     places, made = queues(reader, core)
-    memory = int(core.get("global-max-size", -1))
+    memory = heap(reader, core)
     others = peering(core.element, reader.sources)
+    others = replace(others, routers=routers(reader, core, others))
     return BrokerConfig(
+        refresh_ms=_refresh(reader, core),
+        serving=serving(reader, core),
+        addresses=addresses(reader, core),
         notices=NoticeOptions(
             address=core.text("management-notification-address") or NOTIFICATIONS,
             sessions=not core.get("suppress-session-notifications", False),
+            kinds=notified(reader, core),
+            management=core.text("management-address") or MANAGEMENT,
+            guarded=_guarded(core),
+            views=_views(reader, core),
         ),
-        broker=BrokerSettings(name=core.text("name") or "localhost", persistent=persistent, scheduler=True),
-        usage=_usage(reader, core, memory if memory > 0 else HEAP_DEFAULT // 2),
+        broker=BrokerSettings(
+            name=core.text("name") or "localhost",
+            persistent=persistent,
+            scheduler=True,
+            users_on_messages=bool(core.get("populate-validated-user", False)),
+        ),
+        usage=_usage(reader, core, memory),
         store=_store(reader, core, persistent),
         connectors=Acceptors(reader, spoken).read(core),
         policies=policies(reader, core),
@@ -80,12 +101,34 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
         queues=made,
         diverts=diverts(reader, core),
         virtual_topics=(),
-        sharing=_sharing(reader, core) if persistent else None,
+        sharing=sharing(reader, core) if persistent else None,
         security=security(reader, core),
         family=Dialect.ARTEMIS,
         peering=others,
         core_bridges=core_bridges(reader, core, others),
     )
+
+
+def _guarded(core: Bean) -> str:
+    """Return before which word each operation of management takes a right, "" for none does."""
+    prefix = core.text("management-rbac-prefix") or PREFIX
+    return prefix if core.get("management-message-rbac", False) else ""
+
+
+def _views(reader: PartReader, core: Bean) -> str:
+    """Return which methods of management only look."""
+    text = core.text("view-permission-method-match-pattern") or VIEWS
+    try:
+        re.compile(text)
+    except re.error as error:
+        reader.error(core, f"it is no pattern: {error}", "", "view-permission-method-match-pattern")
+        return VIEWS
+    return text
+
+
+def _refresh(reader: PartReader, core: Bean) -> int:
+    """Return how often the files are looked at for changes, ms; 0 for never."""
+    return max(int(core.get("configuration-file-refresh-period", REFRESH_MS)), 0)
 
 
 def _usage(reader: PartReader, core: Bean, memory: int) -> UsageOptions:
@@ -130,23 +173,3 @@ def _look_at(reader: PartReader, core: Bean, directory: Path) -> None:
     if any(name.startswith("activemq-data-") for name in names):
         what = f"{str(directory)!r} holds a journal of Artemis: its messages are not read, and not touched"
         reader.warn(core, what, "drain it with Artemis first", "journal-directory")
-
-
-def _sharing(reader: PartReader, core: Bean) -> Sharing | None:
-    """Return how the store is shared (artemis.md 2.2)."""
-    policy = core.one("ha-policy")
-    shared = None if policy is None else policy.one("shared-store")
-    if shared is None:
-        return None
-    parts = shared.many("primary", "master", "backup", "slave")
-    if len(parts) != 1:
-        reader.error(shared, "a broker is a primary or a backup", "write <primary> or <backup>, not both")
-        return None
-    part = parts[0]
-    backup = part.kind.name == "backup"
-    return Sharing(
-        part=BACKUP if backup else PRIMARY,
-        failover_on_shutdown=bool(part.get("failover-on-shutdown", False)),
-        allow_failback=bool(part.get("allow-failback", True)) if backup else False,
-        restart_backup=bool(part.get("restart-backup", True)) if backup else True,
-    )

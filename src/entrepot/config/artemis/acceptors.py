@@ -25,9 +25,12 @@ PROTOCOLS: Final[Mapping[str, str]] = {
 }
 EVERY: Final = ("CORE", "AMQP", "STOMP", "MQTT", "OPENWIRE")
 AUTO: Final = "auto"
+WS: Final = "ws"
 
 OTHER_PROTOCOLS: Final = ("amqp", "mqtt", "hornetq", "core")
 """Options that begin with these belong to protocols; without the protocol they mean nothing."""
+OF_AMQP: Final = ("amqpCredits", "amqpLowCredits", "amqpIdleTimeout", "amqpMinLargeMessageSize", "saslMechanisms")
+"""Options that hold where AMQP is spoken."""
 NO_EFFECT: Final[Mapping[str, str]] = {
     "writeBufferLowWaterMark": "output is limited by what waits in it",
     "writeBufferHighWaterMark": "output is limited by what waits in it",
@@ -39,14 +42,22 @@ NO_EFFECT: Final[Mapping[str, str]] = {
     "localAddress": "it belongs to connectors",
     "localPort": "it belongs to connectors",
     "enable-ingress-timestamp": "it is a setting of addresses",
+    "initialRemoteMaxFrameSize": "frames of a peer that has not said its own size are small",
+    "maxTransfersPerDelivery": "the octets of a delivery are limited, whatever its transfers",
+    "amqpDrainOnTransientDeliveryErrors": "links are not quiesced",
+    "amqpLinkQuiesceTimeout": "links are not quiesced",
 }
 OTHERWISE: Final[Mapping[str, str]] = {
-    "router": "clients are not redirected",
     "supportAdvisory": "advisories are published when somebody reads them",
     "suppressInternalManagementObjects": "there are no objects for advisories",
     "stompEnableMessageId": "messages have their ids always",
     "stompMaxFramePayloadLength": "frames are limited by maxFrameSize",
     "stompMinLargeMessageSize": "bodies are large from a size of our own",
+    "amqpDuplicateDetection": "a message with a duplicate id is detected, always",
+    "amqpUseModifiedForTransientDeliveryErrors": "what has no room is rejected",
+    "amqpTreatRejectAsUnmodifiedDeliveryFailed": "what a consumer rejects is a dead letter",
+    "amqpUseCoreSubscriptionNaming": "queues of subscriptions are named as those of CORE, always",
+    "saslLoginConfigScope": "users of SCRAM are those of the security domain; tickets of Kerberos are not read",
 }
 ONLY_CORE: Final[Mapping[str, str]] = {
     "anycastPrefix": "the other protocols have prefixes of their own",
@@ -101,9 +112,10 @@ class Acceptors:
             return
         secure = boolean_or(place.options.get("sslEnabled", ""), False)
         protocol = protocols[0] if len(protocols) == 1 else AUTO
-        options = dict(self._options(bean, place, "core" in protocols))
+        options = dict(self._options(bean, place, protocols))
         if protocol == AUTO and place.options.get("protocols"):
-            options["auto.protocols"] = ",".join(protocols)
+            inside = WS in self.spoken and ("stomp" in protocols or "mqtt" in protocols)  # as Artemis does
+            options["auto.protocols"] = ",".join([*protocols, WS] if inside else protocols)
         scheme = f"{protocol}+ssl" if secure else protocol
         uri = replace(place, scheme=scheme, options=options).format()
         self.found.append(Connector(name=name, uri=uri, protocol=protocol, line=bean.line()))
@@ -129,17 +141,20 @@ class Acceptors:
             self.reader.warn(bean, what, "protocols=CORE,STOMP,OPENWIRE says what is meant")
         return list(dict.fromkeys(here))
 
-    def _options(self, bean: Bean, place: Endpoint, core: bool) -> Iterator[tuple[str, str]]:
-        """Yield the options of a listener, which speaks ``core`` or not; what means nothing here is a finding."""
+    def _options(self, bean: Bean, place: Endpoint, spoken: list[str]) -> Iterator[tuple[str, str]]:
+        """Yield the options of a listener, which speaks ``spoken``; what means nothing here is a finding."""
+        core, amqp = "core" in spoken, "amqp" in spoken
         for name, value in place.options.items():
             if name in ("protocols", "sslEnabled"):
                 continue
-            if name in NO_EFFECT or name.lower().startswith(OTHER_PROTOCOLS):
-                why = NO_EFFECT.get(name, "it belongs to a protocol that this build does not speak yet")
-                self.reader.note(bean, f"the option {name}={value} has no effect here: {why}")
+            if amqp and name in OF_AMQP:
+                yield name, value
             elif name in OTHERWISE:
                 self.reader.warn(bean, f"the option {name}={value} is not done here: {OTHERWISE[name]}")
-            elif name in ONLY_CORE and not core:
+            elif name in NO_EFFECT or name in OF_AMQP or name.lower().startswith(OTHER_PROTOCOLS):
+                why = NO_EFFECT.get(name, "it belongs to a protocol that is not spoken here")
+                self.reader.note(bean, f"the option {name}={value} has no effect here: {why}")
+            elif name in ONLY_CORE and not (core or (amqp and name.endswith("Prefix"))):
                 self.reader.warn(bean, f"the option {name}={value} is not done here: {ONLY_CORE[name]}")
             elif name == "connectionsAllowed":
                 yield "maximumConnections", value if value != "-1" else str(2**31 - 1)

@@ -9,7 +9,7 @@ from entrepot.base.errors import InvalidSelector, Refused
 from entrepot.base.patterns import ARTEMIS, is_pattern
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.reading import PartReader
-from entrepot.config.model import DivertEntry, PolicyEntry
+from entrepot.config.model import AddressEntry, DivertEntry, PolicyEntry
 from entrepot.config.reading import Bean
 from entrepot.core.addressing.address_settings import AddressSettings
 from entrepot.core.addressing.configuration import FIELDS
@@ -27,13 +27,28 @@ def policies(reader: PartReader, core: Bean) -> tuple[PolicyEntry, ...]:
     """Return the settings of addresses by pattern, Artemis' defaults among them."""
     below = core.one("address-settings")
     found: dict[str, dict[str, Any]] = {EVERYTHING: AddressSettings.defaults_in(Dialect.ARTEMIS)}
+    ids = core.get("id-cache-size")
+    if ids is not None:
+        found[EVERYTHING]["id_cache"] = max(int(ids), 0)
+    if core.get("persist-delivery-count-before-delivery", False):
+        found[EVERYTHING]["mark_delivered"] = True  # of each further try there is a record anyway
+    markers = core.text("literal-match-markers")
+    if markers and len(markers) != 2:
+        reader.error(core, f"{markers!r} is no pair", "give two characters: ()", "literal-match-markers")
+    literal: dict[str, dict[str, Any]] = {}
     for bean in [] if below is None else below.many("address-setting"):
         pattern = bean.text("match")
+        if len(markers) == 2 and len(pattern) > 2 and pattern[0] == markers[0] and pattern[-1] == markers[1]:
+            literal.setdefault(pattern[1:-1], {}).update(_settings(bean))
+            continue
         if not pattern:
             reader.error(bean, "it says for no address", 'give match="#"')
             continue
         found.setdefault(pattern, {}).update(_settings(bean))
-    return tuple(PolicyEntry(pattern=pattern, settings=settings) for pattern, settings in found.items())
+    return (
+        *(PolicyEntry(pattern=pattern, settings=settings) for pattern, settings in found.items()),
+        *(PolicyEntry(pattern=name, settings=settings, literal=True) for name, settings in literal.items()),
+    )
 
 
 def _settings(bean: Bean) -> Iterator[tuple[str, Any]]:
@@ -44,6 +59,18 @@ def _settings(bean: Bean) -> Iterator[tuple[str, Any]]:
     older = bean.get("last-value-queue")  # what default-last-value-queue was called
     if older is not None and bean.get("default-last-value-queue") is None:
         yield "last_value", older
+
+
+def addresses(reader: PartReader, core: Bean) -> tuple[AddressEntry, ...]:
+    """Return the addresses that the file names, with or without queues."""
+    below = core.one("addresses")
+    found: dict[str, int] = {}
+    for bean in [] if below is None else below.many("address"):
+        name = bean.text("name")
+        if name:
+            types = (1 if bean.one("multicast") else 0) | (2 if bean.one("anycast") else 0)
+            found[name] = found.get(name, 0) | types
+    return tuple(AddressEntry(name, types) for name, types in found.items())
 
 
 def queues(reader: PartReader, core: Bean) -> tuple[tuple[Destination, ...], tuple[QueueDefinition, ...]]:
@@ -79,6 +106,7 @@ def _queue(reader: PartReader, bean: Bean, address: str, routing: int) -> QueueD
         address=address,
         routing=routing,
         selector=filter_of(reader, bean),
+        configured=True,
         **{field: value for field, value in said.items() if value is not None},
     )
     try:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from entrepot.config.vocabulary import Attribute, Does, Kind, Slot, no_effect, obeyed, refused
-
-JGROUPS = "groups of JGroups are not joined: UDP and static connectors are"
-NOT_MOVED = "messages that wait do not move to other nodes yet"
+from entrepot.config.vocabulary import Attribute, Kind, Slot, no_effect, obeyed, refused
 
 
 def _group() -> list[Attribute]:
@@ -14,7 +11,7 @@ def _group() -> list[Attribute]:
 
 def cluster_kinds(content: str) -> list[Kind]:
     """Return the elements; ``content`` is the attribute that stands for the text of an element itself."""
-    jgroups = refused(JGROUPS, "jgroups-file:text jgroups-channel:text", remedy="give group-address and group-port")
+    jgroups = obeyed("jgroups-file:text jgroups-channel:text")
     return [
         Kind("connectors", Slot("connector", ("connector",), many=True), about="names for places that brokers dial"),
         Kind("connector", obeyed(f"name:text {content}:text"), about="where a broker is: `tcp://HOST:PORT?...`"),
@@ -76,6 +73,11 @@ def cluster_kinds(content: str) -> list[Kind]:
             jgroups,
             about="hears over UDP where brokers are",
         ),
+        Kind(
+            "grouping-handler",
+            obeyed("name:text type:text address:text timeout:ms=5000 group-timeout:ms=-1 reaper-period:ms=30000"),
+            about="all nodes of a cluster bring a message group to one queue: LOCAL on one node, REMOTE on the others",
+        ),
     ]
 
 
@@ -84,11 +86,6 @@ SLOTS = (
     Slot("cluster-connections", ("cluster-connections",)),
     Slot("broadcast-groups", ("broadcast-groups",)),
     Slot("discovery-groups", ("discovery-groups",)),
-    Slot(
-        "grouping-handler",
-        does=Does.OTHERWISE,
-        why="a group is kept by each node for itself",
-        remedy="send a group to one node",
-    ),
+    Slot("grouping-handler", ("grouping-handler",)),
 )
 """What ``<core>`` holds of them."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.cluster.carrying.options import CoreBridgeOptions
-from entrepot.config.artemis.cluster_elements import NOT_MOVED, SLOTS, cluster_kinds
+from entrepot.config.artemis.cluster_elements import SLOTS, cluster_kinds
+from entrepot.config.artemis.ha_elements import HA_KINDS
+from entrepot.config.artemis.router_elements import ROUTER_KINDS, ROUTERS
 from entrepot.config.vocabulary import (
     Dialect,
     Does,
@@ -31,8 +33,6 @@ ONE_THREAD: Final = "one thread takes all decisions"
 ONE_JOURNAL: Final = "bindings, messages, pages and large bodies are in one journal"
 ALWAYS_SYNCED: Final = "what is confirmed is synced, always; what arrives meanwhile shares the next sync"
 OWN_FILES: Final = "the journal looks after its own files"
-NO_QUORUM: Final = "replication is not built yet"
-LIVE: Final = "the file is read at the start alone"
 
 CORE: Final = Kind(
     "core",
@@ -68,8 +68,8 @@ CORE: Final = Kind(
     no_effect("expired messages leave their queue at once", "message-expiry-scan-period:ms"),
     no_effect("unused addresses are looked for now and then", "address-queue-scan-period:ms"),
     no_effect("duplicate ids are in the journal, always", "persist-id-cache:flag"),
-    otherwise("it is a setting of addresses", "id-cache-size:number=20000", remedy="write it in an address-setting"),
-    no_effect(LIVE, "configuration-file-refresh-period:ms"),
+    obeyed("id-cache-size:number connection-ttl-override:number"),
+    obeyed("configuration-file-refresh-period:number"),
     no_effect("names are resolved when they are dialled", "resolve-protocols:flag"),
     no_effect("there are no samples to keep", "message-counter-enabled:flag message-counter-sample-period:ms"),
     no_effect("there are no samples to keep", "message-counter-max-day-history:number"),
@@ -77,35 +77,29 @@ CORE: Final = Kind(
     no_effect("there is no heap", "memory-warning-threshold:number"),
     no_effect(
         "connections are watched by the heart-beats of their protocol",
-        "connection-ttl-override:number connection-ttl-check-interval:ms",
+        "connection-ttl-check-interval:ms",
     ),
     obeyed("system-property-prefix:text"),
     no_effect("names of our own begin as Artemis has them", "internal-naming-prefix:text"),
     obeyed("max-disk-usage:number min-disk-free:size"),
     no_effect("the disk is looked at twice a second", "disk-scan-period:ms"),
-    otherwise("messages are not counted for the whole broker", "global-max-messages:number=-1"),
-    otherwise("transactions are not limited in time", "transaction-timeout:ms transaction-timeout-scan-period:ms"),
-    otherwise("the management address is activemq.management", "management-address:text=activemq.management"),
-    obeyed("management-notification-address:text suppress-session-notifications:flag"),
+    obeyed("global-max-messages:number transaction-timeout:ms"),
+    no_effect("branches end when their time is over", "transaction-timeout-scan-period:ms"),
+    obeyed("management-address:text management-notification-address:text suppress-session-notifications:flag"),
     no_effect(NO_JMX, "jmx-notification-enabled:flag"),
-    otherwise("the user of a message is not stamped on it", "populate-validated-user:flag=false"),
-    otherwise("messages without a user are accepted", "reject-empty-validated-user:flag=false"),
-    otherwise("wildcards match always", "wild-card-routing-enabled:flag=true"),
+    obeyed("populate-validated-user:flag reject-empty-validated-user:flag wild-card-routing-enabled:flag"),
     otherwise("a stop waits a second for what was promised", "graceful-shutdown-enabled:flag=false"),
     no_effect("a stop waits a second for what was promised", "graceful-shutdown-timeout:number"),
     no_effect("users and rights are looked up anew", "security-invalidation-interval:ms"),
-    otherwise("there is no heap", "global-max-size-percent-of-jvm-max-memory:number", remedy="write global-max-size"),
-    otherwise("a wildcard in a pattern is always one", "literal-match-markers:text"),
-    otherwise(
-        "a temporary queue has the settings of its own name", "temporary-queue-namespace:text uuid-namespace:text"
-    ),
-    otherwise("a delivery is counted when the message comes back", "persist-delivery-count-before-delivery:flag=false"),
+    obeyed("global-max-size-percent-of-jvm-max-memory:number literal-match-markers:text"),
+    obeyed("temporary-queue-namespace:text uuid-namespace:text persist-delivery-count-before-delivery:flag"),
     no_effect("each return of a message is in the journal", "max-redelivery-records:number"),
     no_effect("there is one log", "log-delegate-factory-class-name:text"),
-    no_effect(
-        "it belongs to a protocol that this build does not speak yet",
-        "amqp-use-core-subscription-naming:flag mqtt-session-scan-interval:ms",
-        "mqtt-session-state-persistence-timeout:ms mqtt-subscription-persistence-enabled:flag",
+    no_effect("queues of subscriptions are named as those of CORE, always", "amqp-use-core-subscription-naming:flag"),
+    no_effect("sessions of MQTT end at their time", "mqtt-session-scan-interval:ms"),
+    no_effect("sessions of MQTT wait for no disk when they begin", "mqtt-session-state-persistence-timeout:ms"),
+    otherwise(
+        "sessions of MQTT that outlive their connection are kept", "mqtt-subscription-persistence-enabled:flag=true"
     ),
     no_effect(
         "mirrors are not built yet",
@@ -115,18 +109,15 @@ CORE: Final = Kind(
     no_effect(
         "users and rights are looked up anew", "authentication-cache-size:number authorization-cache-size:number"
     ),
-    otherwise(
-        "who manages needs rights on the management address",
-        "management-message-rbac:flag=false management-rbac-prefix:text view-permission-method-match-pattern:text",
-    ),
+    obeyed("management-message-rbac:flag management-rbac-prefix:text view-permission-method-match-pattern:text"),
     obeyed("cluster-user:text cluster-password:text"),
-    no_effect("passwords are not masked by Artemis' codec", "mask-password:flag password-codec:text"),
+    obeyed("mask-password:flag password-codec:text"),
     no_effect("no thread can hang unseen", "critical-analyzer:flag critical-analyzer-timeout:ms"),
     no_effect("no thread can hang unseen", "critical-analyzer-check-period:ms critical-analyzer-policy:text"),
     refused(
         "a broker that cannot reach others does not stop by itself",
         "network-check-list:text network-check-URL-list:text",
-        remedy="use a locker with a quorum: zookeeper:",
+        remedy="let voters decide: --locker quorum:(...), docs/quorum.md",
     ),
     no_effect("it belongs to the network check", "network-check-period:ms network-check-timeout:ms"),
     no_effect("it belongs to the network check", "network-check-NIC:text network-check-ping-command:text"),
@@ -141,16 +132,16 @@ CORE: Final = Kind(
     Slot("bridges", ("bridges",)),
     Slot("broker-connections", does=Does.OTHERWISE, why="connections by AMQP are not built yet"),
     Slot("federations", does=Does.OTHERWISE, why="federation is not built yet"),
-    Slot("connection-routers", does=Does.OTHERWISE, why="clients are not redirected"),
+    ROUTERS,
     Slot("lock-coordinators", does=Does.OTHERWISE, why="acceptors are not tied to locks"),
     Slot("store", does=Does.REFUSED, why="messages are not kept in databases here", remedy="leave it out: files"),
     Slot("wildcard-addresses", does=Does.OTHERWISE, why="the words of wildcards are those of both families"),
     Slot("metrics", does=Does.NO_EFFECT, why="figures are always kept"),
     Slot("metrics-plugin", does=Does.NO_EFFECT, why="figures are always kept"),
-    Slot("broker-plugins", does=Does.OTHERWISE, why="a Java class cannot be loaded here"),
+    Slot("broker-plugins", ("broker-plugins",)),
     Slot("remoting-incoming-interceptors", does=Does.REFUSED, why="a Java class cannot be loaded here"),
     Slot("remoting-outgoing-interceptors", does=Does.REFUSED, why="a Java class cannot be loaded here"),
-    Slot("resource-limit-settings", does=Does.OTHERWISE, why="sessions and queues of a user are not counted"),
+    Slot("resource-limit-settings", ("resource-limit-settings",)),
     Slot("connector-services", does=Does.REFUSED, why="a Java class cannot be loaded here"),
     Slot("queues", does=Does.REFUSED, why="Artemis itself has dropped it", remedy="write <addresses>"),
     about="the broker itself",
@@ -161,12 +152,19 @@ _LISTS: Final = [
     Kind("address-settings", Slot("address-setting", ("address-setting",), many=True), about="settings of addresses"),
     Kind("addresses", Slot("address", ("address",), many=True), about="addresses that exist from the start"),
     Kind("bridges", Slot("bridge", ("bridge",), many=True), about="queues whose messages go to other brokers"),
+    Kind("broker-plugins", Slot("broker-plugin", ("broker-plugin",), many=True), about="two plugins of Artemis itself"),
+    Kind(
+        "broker-plugin",
+        obeyed("class-name:text"),
+        Slot("property", ("property",), many=True),
+        about="NotificationActiveMQServerPlugin is obeyed; LoggingActiveMQServerPlugin is --log-level debug here",
+    ),
     Kind("diverts", Slot("divert", ("divert",), many=True), about="standing orders"),
     Kind(
         "security-settings",
         Slot("security-setting", ("security-setting",), many=True),
         Slot("security-setting-plugin", does=Does.REFUSED, why="a Java class cannot be loaded here"),
-        Slot("role-mapping", does=Does.OTHERWISE, why="roles are not renamed"),
+        Slot("role-mapping", ("role-mapping",), many=True),
         about="who may do what. Of several that cover an address the most specific one counts",
     ),
 ]
@@ -190,27 +188,22 @@ ADDRESS_SETTING: Final = Kind(
         "page-size-bytes:size page-max-cache-size:number max-read-page-messages:number max-read-page-bytes:size",
         "prefetch-page-messages:number prefetch-page-bytes:size",
     ),
-    otherwise("what is paged is counted, not weighed", "page-limit-bytes:size=-1", remedy="write page-limit-messages"),
-    otherwise("a full disk refuses messages", "disk-full-policy:text=FAIL"),
+    no_effect("Artemis itself looks at it nowhere: who may fail fails, and all others wait", "disk-full-policy:text"),
     otherwise("a producer is blocked before that", "max-size-bytes-reject-threshold:size=-1"),
     no_effect("there are no samples to keep", "message-counter-history-day-limit:number"),
     obeyed("last-value-queue:flag"),
-    otherwise(NOT_MOVED, "redistribution-delay:number=-1"),
-    otherwise("an address is made with its queue", "auto-create-addresses:flag=true"),
-    no_effect("an address without queues costs nothing", "auto-delete-addresses:flag auto-delete-addresses-delay:ms"),
-    no_effect("an address without queues costs nothing", "auto-delete-addresses-skip-usage-check:flag"),
-    otherwise(
-        "what the file does not name any more stays",
-        "config-delete-queues:text=OFF config-delete-addresses:text=OFF config-delete-diverts:text=OFF",
-    ),
+    no_effect("an address that was made by itself has had a queue", "auto-delete-addresses-skip-usage-check:flag"),
     no_effect("answers are cut by their own limits", "management-browse-page-size:number"),
     no_effect("answers are cut by their own limits", "management-message-attribute-size-limit:number"),
     otherwise(_DEFAULTS_HERE, "default-queue-routing-type:text default-address-routing-type:text"),
     no_effect("it belongs to CORE clients", "default-consumer-window-size:number"),
     no_effect("figures are always kept", "enable-metrics:flag"),
     no_effect("queues grow as they need", "initial-queue-buffer-size:number"),
-    otherwise("a setting for both is meant", "auto-create-jms-queues:flag=true auto-create-jms-topics:flag=true"),
-    otherwise("a setting for both is meant", "auto-delete-jms-queues:flag=true auto-delete-jms-topics:flag=true"),
+    no_effect(
+        "Artemis itself looks at them no more",
+        "auto-create-jms-queues:flag auto-create-jms-topics:flag auto-delete-jms-queues:flag",
+        "auto-delete-jms-topics:flag",
+    ),
     about="settings of the addresses that `match` covers; settings of several patterns merge",
 )
 
@@ -250,6 +243,17 @@ _ADDRESSES: Final = [
         about="rights on the addresses that `match` covers",
     ),
     Kind("permission", obeyed("type:text roles:text"), about="one right of some roles"),
+    Kind("role-mapping", obeyed("from:text to:text"), about="who has the role `from` has the rights of the roles `to`"),
+    Kind(
+        "resource-limit-settings",
+        Slot("resource-limit-setting", ("resource-limit-setting",), many=True),
+        about="how much single users may have at once",
+    ),
+    Kind(
+        "resource-limit-setting",
+        obeyed("match:text max-sessions:number=-1 max-queues:number=-1 max-connections:number=-1"),
+        about="of the user `match`: sessions of CORE, and queues that were made on his account; -1 any number",
+    ),
 ]
 
 _BRIDGES: Final = [
@@ -268,48 +272,6 @@ _BRIDGES: Final = [
     ),
 ]
 
-_PART: Final = [
-    *obeyed("failover-on-shutdown:flag"),
-    *no_effect("Artemis itself has dropped it", "failback-delay:number"),
-]
-_HA: Final = [
-    Kind(
-        "ha-policy",
-        Slot("shared-store", ("shared-store",)),
-        Slot("primary-only", ("primary-only",)),
-        Slot("live-only", ("primary-only",)),
-        Slot("replication", does=Does.REFUSED, why=NO_QUORUM, remedy="use shared-store"),
-        about="how brokers stand in for one another",
-    ),
-    Kind(
-        "primary-only",
-        Slot("scale-down", does=Does.OTHERWISE, why="nothing is moved to other brokers at the end"),
-        about="a broker that stands alone",
-    ),
-    Kind(
-        "shared-store",
-        Slot("primary", ("primary",)),
-        Slot("master", ("primary",)),
-        Slot("backup", ("backup",)),
-        Slot("slave", ("backup",)),
-        Slot("colocated", does=Does.REFUSED, why="one process runs one broker", remedy="start the backup by itself"),
-        about="brokers with one directory: one serves, the others wait",
-    ),
-    Kind(
-        "primary",
-        _PART,
-        no_effect("`entrepot run` returns when it ends", "wait-for-activation:flag"),
-        about="the broker whose store it is",
-    ),
-    Kind(
-        "backup",
-        _PART,
-        obeyed("allow-failback:flag restart-backup:flag"),
-        Slot("scale-down", does=Does.OTHERWISE, why="a backup serves what it takes over"),
-        about="a broker that serves while its primary cannot",
-    ),
-]
+_BETWEEN: Final = [*_BRIDGES, *HA_KINDS, *cluster_kinds(CONTENT), *ROUTER_KINDS]
 
-KINDS: Final = registry(
-    [CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_BRIDGES, *_HA, *cluster_kinds(CONTENT)]
-)
+KINDS: Final = registry([CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_BETWEEN])

@@ -19,11 +19,11 @@ FILES_MAX: Final = 200
 
 
 class Includes:
-    """Puts the roots of other files into a tree. Files that it read are in ``files``, for whoever looks for changes."""
+    """Puts the roots of other files into a tree."""
 
     def __init__(self, sources: Sources) -> None:
         self.sources: Final = sources
-        self.files: Final[list[Path]] = []
+        self._count = 0
 
     def resolve(self, root: Element, file: Path, depth: int = 0) -> None:
         """Replace every include below ``root``, which is from ``file``. What cannot be read has become a finding."""
@@ -51,7 +51,7 @@ class Includes:
         if href is None or other or child.attributes.get("parse", href).text not in (href.text, "xml"):
             self._error(child, "only whole XML files are included", 'write href="FILE" and nothing else')
             return None
-        if depth >= DEPTH_MAX or len(self.files) >= FILES_MAX:
+        if depth >= DEPTH_MAX or self._count >= FILES_MAX:
             self._error(child, "files include one another too often", "include each once")
             return None
         try:
@@ -59,7 +59,8 @@ class Includes:
             if place is None:
                 raise InvalidConfiguration(f"{href.text!r} is not fetched", remedy="name a file of this machine")
             place = file.parent / place
-            self.files.append(place)
+            self._count += 1
+            self.sources.files[place] = None
             found = parse(_read(place), str(place))
         except InvalidConfiguration as error:
             if fallback is not None:

@@ -273,7 +273,9 @@ def _properties(file: Path, sources: Sources) -> dict[str, str]:
     """Return what a file, or each of a directory, says: ``.properties`` or JSON. What is wrong has become a finding."""
     found: dict[str, str] = {}
     try:
+        sources.files[file] = None  # of a directory: files that come and go
         parts = sorted(file.iterdir()) if file.is_dir() else [file]
+        sources.files.update(dict.fromkeys(parts))
         for part in parts:
             if part.suffix not in (".properties", ".json") and file.is_dir():
                 continue

@@ -7,12 +7,14 @@ the others. Nothing here makes a finding: what cannot be read is a `Flaw` of the
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final, TypeVar
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.settings import I64_MAX, Dialect, Unit
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.base.values import boolean_or, decimal, whole
+from entrepot.config.artemis.jgroups import Meeting, meeting_of
 from entrepot.config.findings import Severity
 from entrepot.config.peering import (
     BROADCAST_MS,
@@ -25,12 +27,14 @@ from entrepot.config.peering import (
     ClusterEntry,
     Flaw,
     GroupEntry,
+    GroupingEntry,
     ListenerEntry,
     PartEntry,
     Peering,
     PlaceEntry,
     Position,
     Reference,
+    ScaleDownEntry,
 )
 from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import LOOSE
@@ -100,12 +104,14 @@ class _Reader:
             part=self._part(),
             cluster_user=self.text(self.root, "cluster-user"),
             cluster_password=password,
-            masked=password.startswith("ENC(") or self.flag(self.root, "mask-password", False),
+            masked=password.startswith("ENC("),
             redistributes=tuple(
                 self.text(one, "match") or "#"
                 for one in self.within("address-settings", "address-setting")
                 if self.number(one, "redistribution-delay", -1) >= 0
             ),
+            scale_down=self._scale_down(),
+            grouping=self._grouping(),
             flaws=tuple(self.flaws),
         )
 
@@ -165,20 +171,44 @@ class _Reader:
         ]
 
     def _groups(self, kind: str, period: str, default: int) -> tuple[GroupEntry, ...]:
-        return tuple(
-            GroupEntry(
-                name=self.text(one, "name"),
-                address=self.text(one, "group-address"),
-                port=self.text(one, "group-port"),
-                jgroups=self.text(one, "jgroups-channel") or self.text(one, "jgroups-file"),
-                period_ms=self.number(one, period, default),
-                at=_at(one),
-                local_address=self.text(one, "local-bind-address"),
-                local_port=self.number(one, "local-bind-port", -1),
-                connectors=self._references(one),
-            )
-            for one in self.within(f"{kind}-groups", f"{kind}-group")
+        return tuple(self._group(one, period, default) for one in self.within(f"{kind}-groups", f"{kind}-group"))
+
+    def _group(self, one: Element, period: str, default: int) -> GroupEntry:
+        channel, file = self.text(one, "jgroups-channel"), self.text(one, "jgroups-file")
+        meeting = Meeting(self.text(one, "group-address"), self.text(one, "group-port"))
+        if file:
+            meeting = self._meeting(one, file)
+        elif channel:
+            meeting = Meeting(flaw=f"the channel {channel!r} has no jgroups-file")
+        if meeting.flaw:
+            self.wrong(one, meeting.flaw, "name a stack with MPING, UDP and PING, or FILE_PING; or give group-address")
+        return GroupEntry(
+            name=self.text(one, "name"),
+            address=meeting.address,
+            port=meeting.port,
+            jgroups=channel or file,
+            period_ms=self.number(one, period, default),
+            at=_at(one),
+            local_address=self.text(one, "local-bind-address"),
+            local_port=self.number(one, "local-bind-port", -1),
+            connectors=self._references(one),
+            directory=meeting.directory,
+            flaw=meeting.flaw,
         )
+
+    def _meeting(self, element: Element, location: str) -> Meeting:
+        """Return where the stack in the file ``location`` lets members meet."""
+        sources = self.sources
+        path = sources.local(location)
+        if path is None:
+            return Meeting(flaw=f"{location!r} is not fetched: name a file")
+        path = Path(sources.file).parent / path
+        sources.files[path] = None
+        try:
+            return meeting_of(path.read_bytes(), location, sources.defines)
+        except (OSError, ValueError) as error:
+            what = error.strerror if isinstance(error, OSError) else str(error)
+            return Meeting(flaw=f"the stack of JGroups {location!r} cannot be read: {what}")
 
     # -- cluster connections, bridges, pairs ---------------------------------------------------------------------------
 
@@ -268,6 +298,31 @@ class _Reader:
             deduplicates=self.flag(element, "use-duplicate-detection", True),
             user=self.text(element, "user"),
         )
+
+    def _scale_down(self) -> ScaleDownEntry | None:
+        for policy in self.within("ha-policy", "primary-only", "live-only"):
+            for element in policy.named("scale-down"):
+                if self.flag(element, "enabled", True):
+                    below = element.named("connectors")
+                    return ScaleDownEntry(
+                        at=_at(element),
+                        group=self.text(element, "group-name"),
+                        connectors=tuple(one.name for each in below for one in self._references(each)),
+                    )
+        return None
+
+    def _grouping(self) -> GroupingEntry | None:
+        for element in self.root.named("grouping-handler"):
+            return GroupingEntry(
+                name=self.text(element, "name"),
+                at=_at(element),
+                kind=self.text(element, "type").upper(),
+                address=self.text(element, "address"),
+                timeout_ms=self.number(element, "timeout", 5_000),
+                forgets_ms=self.number(element, "group-timeout", -1),
+                reaper_ms=self.number(element, "reaper-period", 30_000),
+            )
+        return None
 
     def _part(self) -> PartEntry | None:
         for policy in self.within("ha-policy", "shared-store", REPLICATED):

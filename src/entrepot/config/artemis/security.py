@@ -20,13 +20,25 @@ from pathlib import Path
 from typing import Final
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.config.artemis.masks import decoder, key_of
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.jaas import Family, login, names, plain
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import OPEN, RuleEntry, Security
 from entrepot.config.users import WATCHED
 from entrepot.config.xml import parse
-from entrepot.core.security.access import BROWSE, CONSUME, CREATE, DELETE, EVERYBODY, MANAGE, SEND, SUBSCRIBE
+from entrepot.core.security.access import (
+    BROWSE,
+    CONSUME,
+    CREATE,
+    DELETE,
+    EDIT,
+    EVERYBODY,
+    MANAGE,
+    SEND,
+    SUBSCRIBE,
+    VIEW,
+)
 from entrepot.core.security.passwords import PBKDF2, Kept
 from entrepot.model.address import ANYCAST, MULTICAST
 
@@ -36,6 +48,7 @@ DOMAIN: Final = "activemq"
 BOOTSTRAP: Final = "bootstrap.xml"
 MODULES: Final = "org.apache.activemq.artemis.spi.core.security.jaas."
 EVERYTHING: Final = "#"
+PASSWORD_CODEC: Final = "org.apache.activemq.jaas.properties.password.codec"
 MASKED: Final = re.compile(r"ENC\((?P<inside>.*)\)", re.DOTALL)
 
 SIMPLE: Final[Mapping[str, int]] = {"send": SEND, "consume": CONSUME, "browse": BROWSE, "manage": MANAGE}
@@ -47,7 +60,8 @@ CAUSED: Final = (
     "createNonDurableQueue",
     "deleteNonDurableQueue",
 )
-ELSEWHERE: Final = ("view", "edit")
+OF_OPERATIONS: Final[Mapping[str, int]] = {"view": VIEW, "edit": EDIT}
+"""What single operations of management take, with ``management-message-rbac``."""
 HALVES: Final = (
     ("createAddress", "createDurableQueue", "make no queue by using it"),
     ("deleteAddress", "deleteDurableQueue", "remove no queue"),
@@ -57,17 +71,17 @@ HALVES: Final = (
 """What is needed together: with one and not the other a role may not do what is said."""
 
 
-def _kept(reader: Reader, password: str, _decrypt: bool) -> str:
-    """Return a password of ``artemis-users.properties``: hashed in ENC(), or as it is. Raises InvalidConfiguration."""
+def _kept(reader: Reader, password: str, options: Mapping[str, str]) -> str:
+    """Return a password of ``artemis-users.properties``: hashed or masked in ENC(), or as it is.
+
+    Raises InvalidConfiguration.
+    """
     masked = MASKED.fullmatch(password)
     if masked is None:
         reader.findings.hide(password)
         return plain(password)
     if masked["inside"].count(":") != 2:
-        raise InvalidConfiguration(
-            "a password in ENC() is not hashed, but hidden by a codec of Artemis",
-            remedy="hash it: `artemis user reset` does",
-        )
+        return plain(_unmasked(reader, masked["inside"], options.get(PASSWORD_CODEC, "")))
     kept = f"{PBKDF2}:{masked['inside']}"
     try:
         Kept(kept)
@@ -76,15 +90,39 @@ def _kept(reader: Reader, password: str, _decrypt: bool) -> str:
     return kept
 
 
+def _unmasked(reader: Reader, hidden: str, codec: str) -> str:
+    """Return the password that a codec of two ways hid, if the module names one. Raises InvalidConfiguration."""
+    if not codec:
+        raise InvalidConfiguration(
+            "a password in ENC() is not hashed, but hidden by a codec that the module does not name",
+            remedy=f"hash it: `artemis user reset` does; or give the module {PASSWORD_CODEC}",
+        )
+    try:
+        password = decoder(key_of(codec, reader.sources))(hidden)
+    except ValueError as error:
+        raise InvalidConfiguration(
+            f"a password in ENC(): {error}", remedy="hash it: `artemis user reset` does"
+        ) from None
+    reader.findings.hide(password)
+    return password
+
+
 FAMILY: Final = Family(
-    properties=MODULES + "PropertiesLoginModule", guest=MODULES + "GuestLoginModule", group="role", kept=_kept
+    properties=MODULES + "PropertiesLoginModule",
+    guest=MODULES + "GuestLoginModule",
+    group="role",
+    kept=_kept,
+    others=(PASSWORD_CODEC,),
+    proofs=MODULES + "SCRAMPropertiesLoginModule",
+    proving=MODULES + "SCRAMLoginModule",
+    reloads=True,
 )
 
 
 def security(reader: PartReader, core: Bean) -> Security:
     """Return who may come in and what he may do. What is wrong is a finding; nobody is let in by mistake."""
     settings = core.one("security-settings")
-    held = _settings(reader, settings)
+    held = _settings(reader, settings, bool(core.get("management-message-rbac", False)))
     if not core.get("security-enabled", True):
         return OPEN
     about = core if settings is None else settings
@@ -110,6 +148,7 @@ def security(reader: PartReader, core: Bean) -> Security:
         rules=(*rules, *(RuleEntry(name, ((EVERYBODY, CONSUME),), MULTICAST) for name in WATCHED)),
         temporary=RuleEntry(EVERYTHING, _granted(held.get(EVERYTHING, {}), _of_temporary)),
         narrowest=True,
+        reloads=found.reloads,
     )
 
 
@@ -132,9 +171,10 @@ def _realm(bootstrap: Path) -> str:
 # -- what he may do ----------------------------------------------------------------------------------------------------
 
 
-def _settings(reader: PartReader, settings: Bean | None) -> dict[str, dict[str, Kinds]]:
+def _settings(reader: PartReader, settings: Bean | None, guarded: bool) -> dict[str, dict[str, Kinds]]:
     """Return match -> role -> the types of permission that it has there."""
     found: dict[str, dict[str, Kinds]] = {}
+    renamed = _renamed(settings)
     for bean in [] if settings is None else settings.many("security-setting"):
         match = bean.text("match")
         if not match or match in found:
@@ -142,28 +182,38 @@ def _settings(reader: PartReader, settings: Bean | None) -> dict[str, dict[str, 
             reader.error(bean, what, "give each address one", "match")
         if "::" in match:
             reader.error(bean, "rights on one queue of an address are not known", "name the address", "match")
-        found[match] = _held(reader, bean)
+        found[match] = _held(reader, bean, guarded, renamed)
         _say_halves(reader, bean, found[match])
     return found
 
 
-def _held(reader: PartReader, bean: Bean) -> dict[str, Kinds]:
-    """Return role -> the types of permission that it has."""
+def _renamed(settings: Bean | None) -> dict[str, list[str]]:
+    """Return role -> the roles of other systems that stand for it (``role-mapping``)."""
+    found: dict[str, list[str]] = {}
+    for bean in [] if settings is None else settings.many("role-mapping"):
+        for role in names(bean.text("to")):
+            found.setdefault(role, []).append(bean.text("from").strip())
+    return found
+
+
+def _held(reader: PartReader, bean: Bean, guarded: bool, renamed: Mapping[str, list[str]]) -> dict[str, Kinds]:
+    """Return role -> the types of permission that it has. ``guarded``: single operations take rights."""
     held: dict[str, Kinds] = {}
     for permission in bean.many("permission"):
         kind = permission.text("type")
-        if kind in ELSEWHERE:
-            reader.warn(permission, f"{kind!r} has no meaning here: nothing is managed by JMX", "take it out", "type")
-            continue
-        if kind not in SIMPLE and kind not in CAUSED:
-            known = ", ".join([*SIMPLE, *CAUSED])
+        if kind in OF_OPERATIONS and not guarded:
+            what = f"{kind!r} has no meaning without management-message-rbac: nothing is managed by JMX here"
+            reader.warn(permission, what, "set that, or take it out", "type")
+        if kind not in SIMPLE and kind not in CAUSED and kind not in OF_OPERATIONS:
+            known = ", ".join([*SIMPLE, *CAUSED, *OF_OPERATIONS])
             reader.error(permission, f"there is no permission {kind!r}", f"there are {known}", "type")
             continue
         for role in names(permission.text("roles")):
             if role == EVERYBODY:
                 reader.error(permission, "* is no role: here it would be everybody", "name the roles", "roles")
                 continue
-            held.setdefault(role, {})[kind] = True
+            for one in (role, *renamed.get(role, ())):  # who has a mapped role has the rights of both, as in Artemis
+                held.setdefault(one, {})[kind] = True
     return held
 
 
@@ -185,7 +235,7 @@ def _granted(held: dict[str, Kinds], of: Callable[[Kinds], int]) -> tuple[tuple[
 
 def _common(kinds: Kinds) -> int:
     found = 0
-    for kind, right in SIMPLE.items():
+    for kind, right in {**SIMPLE, **OF_OPERATIONS}.items():
         if kind in kinds:
             found |= right
     if "createDurableQueue" in kinds and "deleteDurableQueue" in kinds:

@@ -28,8 +28,12 @@ from entrepot.protocols.openwire.options import OpenWireOptions, read_option
 OPENWIRE: Final = "openwire"
 AUTO: Final = "auto"
 STOMP: Final = "stomp"
+MQTT: Final = "mqtt"
+AMQP: Final = "amqp"
+NO_SASL: Final = "wireFormat.allowNonSaslConnections"
 HTTP: Final = "http"
 HTTPS: Final = "https"
+MEANT: Final = {HTTPS: HTTP, "wss": "ws"}  # words of a scheme that say TLS too
 OF_OPENWIRE: Final = (OPENWIRE, AUTO, HTTP)
 LAYERS: Final = ("tcp", "nio", "ssl", "unix")
 LANGUAGES: Final = {
@@ -181,11 +185,15 @@ class Connectors:
             return
         words = place.scheme.split("+")
         layers = [word for word in words if word in LAYERS and word != "tcp"]
-        scheme = HTTPS if HTTPS in words else "+".join([protocol, *layers])
+        secure = [word for word in words if word in MEANT]
+        scheme = secure[0] if secure else "+".join([protocol, *layers])
         endpoint = self._with_tls(replace(place, scheme=scheme))
-        if protocol == STOMP:
+        if protocol in (STOMP, MQTT, AMQP):
             flags = {name: text for name, text in flags.items() if name == COUNTED[0]}
-        if protocol in (*OF_OPENWIRE, STOMP):
+        said = [name.rpartition(".")[2] for name in endpoint.options]
+        if protocol == AMQP and NO_SASL.rpartition(".")[2] not in said:
+            flags = {**flags, NO_SASL: "false"}  # Classic lets nobody in without it
+        if protocol in (*OF_OPENWIRE, STOMP, MQTT, AMQP):
             endpoint = replace(endpoint, options={**endpoint.options, **flags})
         self.found.append(
             Connector(
@@ -213,7 +221,7 @@ class Connectors:
     def _protocol(self, bean: Bean, name: str, place: Endpoint, attribute: str) -> str:
         """Return what is spoken at a place; "" for what this build does not speak, which is a finding then."""
         words = place.scheme.split("+")
-        protocols = [HTTP if word == HTTPS else word for word in words if word not in LAYERS]
+        protocols = [MEANT.get(word, word) for word in words if word not in LAYERS]
         protocol = protocols[0] if protocols else OPENWIRE
         if protocol != AUTO and protocol not in LANGUAGES:
             what = f"there is no transport {place.scheme!r}"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from entrepot.config.model import PluginSettings
 from entrepot.config.reading import Bean
-from entrepot.core.sending.arrival import DURABLE, NOT_DURABLE
+from entrepot.core.arrival import DURABLE, NOT_DURABLE
 
 PATH_PROPERTY: Final = "BrokerPath"
 SEPARATOR: Final = "/"

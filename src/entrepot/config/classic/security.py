@@ -6,11 +6,13 @@ What another module would decide (LDAP, classes) is refused: to leave one out co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
+from entrepot.base.values import boolean_or
 from entrepot.config.classic.policies import KIND_ROUTING, destinations, physical_name
 from entrepot.config.jaas import Family, certificates, login, names, plain
 from entrepot.config.model import BrokerConfig
@@ -27,9 +29,9 @@ GRANTS: Final = {"read": READ, "write": WRITE, "admin": ADMIN}
 EVERYTHING: Final = ">"
 
 
-def _kept(reader: Reader, password: str, decrypt: bool) -> str:
+def _kept(reader: Reader, password: str, options: Mapping[str, str]) -> str:
     """Return a password of ``users.properties``, which is the password itself unless the module decrypts."""
-    if decrypt:
+    if boolean_or(options.get("decrypt", ""), False):
         password = reader.sources.fill(password)
     reader.findings.hide(password)
     return plain(password)

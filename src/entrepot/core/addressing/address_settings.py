@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from entrepot.base.environment import MIB, MILLISECOND
 from entrepot.base.settings import UNLIMITED, Dialect, Setting, Unit, refuse_unknown, setting
-from entrepot.core.addressing.queue_settings import COUNT_MAX, TIME_MAX, QueueSettings
+from entrepot.core.addressing.queue_settings import COUNT_MAX, TIME_MAX
+from entrepot.core.addressing.upkeep_settings import UpkeepSettings
 
 FULL_PAGE: Final = 0  # wait on disk
 FULL_BLOCK: Final = 1  # stop reading from producers
@@ -25,7 +26,7 @@ FULL_DROP: Final = 3  # discard the message
 SLOW_NOTIFY: Final = 0
 SLOW_KILL: Final = 1
 
-RECALL_NONE: Final = 0  # what a topic remembers for retroactive consumers: core/reading/recollection.py
+RECALL_NONE: Final = 0  # what a topic remembers for retroactive consumers: core/sending/recollection.py
 RECALL_LAST: Final = 1
 RECALL_COUNT: Final = 2
 RECALL_OCTETS: Final = 3
@@ -72,7 +73,7 @@ class Recall(IntEnum):
     RETAINED = RECALL_RETAINED
 
 
-class AddressSettings(QueueSettings, frozen=True):
+class AddressSettings(UpkeepSettings, frozen=True):
     """The settings of an address. -1 is off or unlimited, unless the line says otherwise."""
 
     max_octets: int = setting(
@@ -106,7 +107,7 @@ class AddressSettings(QueueSettings, frozen=True):
         about="messages that a queue may page to disk, if page_full says what then",
     )
     page_full: Full = setting(
-        Full.PAGE, artemis="page-full-policy", about="what a queue does that paged so many: PAGE goes on, FAIL or DROP"
+        Full.PAGE, artemis="page-full-policy", about="what a queue does that paged so much: PAGE goes on, FAIL or DROP"
     )
     block_ms_max: int = setting(
         0,
@@ -208,11 +209,6 @@ class AddressSettings(QueueSettings, frozen=True):
         False, artemis="auto-create-expiry-resources", about="a queue of the expiry address for each source"
     )
     expiry_prefix: str = setting("EXP.", artemis="expiry-queue-prefix", about="name of it before the source")
-    expiry_suffix: str = setting("", artemis="expiry-queue-suffix", about="name of it behind the source")
-    no_expiry: bool = setting(False, artemis="no-expiry", about="whether messages live for ever, whatever they say")
-    ingress_timestamp: bool = setting(
-        False, artemis="enable-ingress-timestamp", about="whether the time of arrival is written into messages"
-    )
     expiry_ms: int = setting(
         UNLIMITED,
         unit=Unit.MILLISECONDS,
@@ -236,6 +232,14 @@ class AddressSettings(QueueSettings, frozen=True):
         unlimited=True,
         artemis="max-expiry-delay",
         about="longest time to live",
+    )
+    redistribution_delay: int = setting(
+        UNLIMITED,
+        unit=Unit.DURATION,
+        high=TIME_MAX,
+        unlimited=True,
+        artemis="redistribution-delay",
+        about="time without a consumer here until messages go to nodes of the cluster that have one; -1: they stay",
     )
     auto_create: bool = setting(
         True, artemis="auto-create-queues", about="whether a send or a consumer makes the queue"

@@ -54,7 +54,7 @@ class Addresses:
 
     def _target(self, destination: Destination) -> Target:
         service = self.service_at(destination.name)
-        if service is None and is_pattern(destination.name, MIXED):
+        if service is None and self.table.wildcards and is_pattern(destination.name, MIXED):
             raise InvalidDestination(
                 f"cannot send to the wildcard {destination.name!r}", remedy="send to a name, or to several: a,b"
             )
@@ -71,8 +71,11 @@ class Addresses:
     def refresh(self, target: Target) -> None:
         """Look the target up again; an anycast address whose queue was deleted gets it back, or nobody would.
 
-        Raises InvalidDestination when it may not come back.
+        Raises InvalidDestination when it may not come back, AccessDenied when who keeps the target may not send there
+        any more.
         """
+        if target.permit is not None:
+            target.permit.renew()
         if not target.parts and not target.queue_name:
             target.service = self.service_at(target.name)
             if target.service is not None:

@@ -146,12 +146,20 @@ class Choice:
         selective = self.selective
         for binding in self.every:
             if binding.passes(message) and (not selective or binding not in selective or binding.is_wanted(message)):
-                self._lead(found, binding)
+                if binding.distance == 0:
+                    found.append(binding.queue)
+                else:
+                    self.lead(found, binding)
         for share in self.shares:
             picked = share.pick(message)
             if picked is not None:
-                self._lead(found, picked)
+                self.lead(found, picked)
         return found
+
+    def takes(self, binding: Binding, message: Message) -> bool:
+        """Return whether ``binding``, one of `every`, gets ``message``."""
+        selective = self.selective
+        return binding.passes(message) and (not selective or binding not in selective or binding.is_wanted(message))
 
     def choose_here(self, message: Message) -> list[Queue]:
         """Return the queues of this broker that ``message`` goes to, whatever other nodes would take."""
@@ -166,7 +174,8 @@ class Choice:
                 found.append(picked.queue)
         return found
 
-    def _lead(self, found: list[Queue], binding: Binding) -> None:
+    def lead(self, found: list[Queue], binding: Binding) -> None:
+        """Add the queue of ``binding`` to ``found``, and where it leads on another node to `routes`."""
         if not isinstance(binding, RemoteBinding):
             found.append(binding.queue)
             return

@@ -12,41 +12,11 @@ import msgspec
 from msgspec.structs import fields
 
 from entrepot.base.errors import CorruptJournal, Refused
+from entrepot.core.owners import ConnectionOwner, Owner, ReaderOwner, SubscriptionOwner, connection_of
+from entrepot.core.records import QUEUE_LAYOUT
 from entrepot.model.address import ANYCAST, MULTICAST
 
-LAYOUT: Final = 2
-"""The first octet of a queue's document. Layout 1 has none: it begins as a map of MessagePack does, from 0x80 on."""
-
 ROW: Final = 0x80
-
-
-class SubscriptionOwner(msgspec.Struct, frozen=True, tag="subscription"):
-    """A durable subscription; ``shared`` says that several consumers may read it at a time."""
-
-    client_id: str
-    name: str
-    shared: bool = False
-
-
-class ConnectionOwner(msgspec.Struct, frozen=True, tag="connection"):
-    """The connection that made a temporary queue; the queue is its own, and goes with it."""
-
-    connection: str
-
-
-class ReaderOwner(msgspec.Struct, frozen=True, tag="reader"):
-    """The reader by lease for which alone a subscription was made; it goes when the reader gives its lease back."""
-
-    group: str
-    topic: str
-
-
-Owner = SubscriptionOwner | ConnectionOwner | ReaderOwner
-
-
-def connection_of(owner: Owner | None) -> str:
-    """Return the connection that ``owner`` is; "" when it is none."""
-    return owner.connection if isinstance(owner, ConnectionOwner) else ""
 
 
 class QueueDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,6 +33,7 @@ class QueueDefinition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     owner: Owner | None = None
     internal: bool = False  # not obeyed yet: `check` refuses it
     user: str = ""  # who made it, for people
+    configured: bool = False  # a configuration file named it when that was read last
     enabled: bool = True
     # What nobody said (None) the settings of the address decide: `core/addressing/traits.py`.
     max_consumers: int | None = None
@@ -179,21 +150,21 @@ class QueueRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def encode(record: QueueRecord) -> bytes:
     """Return the document of a queue, in the layout of this version."""
-    return bytes((LAYOUT,)) + msgspec.msgpack.encode(record)
+    return bytes((QUEUE_LAYOUT,)) + msgspec.msgpack.encode(record)
 
 
 def is_older(value: bytes) -> bool:
     """Return whether the document of a queue has an older layout than `encode` gives it."""
-    return value[0] != LAYOUT
+    return value[0] != QUEUE_LAYOUT
 
 
 def decode(value: bytes) -> QueueRecord:
     """Return what the document of a queue says, whatever layout it has. Raises CorruptJournal for one not known."""
-    if value[0] == LAYOUT:
+    if value[0] == QUEUE_LAYOUT:
         return msgspec.msgpack.decode(memoryview(value)[1:], type=QueueRecord)
     if value[0] < ROW:
         raise CorruptJournal(
-            f"the document of a queue has layout {value[0]}; this build reads layouts 1 to {LAYOUT}",
+            f"the document of a queue has layout {value[0]}; this build reads layouts 1 to {QUEUE_LAYOUT}",
             remedy="open the journal with the version of entrepot that wrote it",
         )
     return _first_layout(msgspec.msgpack.decode(value, type=dict[str, str]))

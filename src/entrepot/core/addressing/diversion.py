@@ -1,7 +1,7 @@
 """Standing orders: what is sent to one address also, or only, goes to others (classic.md 4.8, artemis.md 4.4). [C]
 
 One `Divert` says what a divert of Artemis, a ``compositeQueue`` or ``compositeTopic`` of Classic say; the makers below
-give each family's rules. A divert is configuration: it is not kept in the journal.
+give each family's rules. The journal keeps those of Artemis (`core/addressing/standing.py`).
 
 A copy that Classic makes is the same message in another queue, one record for all. A copy that Artemis makes is a
 message of its own, with an id of its own, under the new address, and says where it came from.

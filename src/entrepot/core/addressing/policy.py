@@ -7,6 +7,7 @@ setting means, its range and its defaults are declared in `core/addressing/addre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from entrepot.core.events.facts import (
 from entrepot.model.address import ANYCAST, UNTYPED
 
 DELAY_MOST: Final = float(1 << 60)  # ns: 36 years
+UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|.*-[0-9]+-[0-9]+-[0-9]+:[0-9]+:[0-9]+", re.DOTALL)
 NAMES_KEPT: Final = 10_000  # names come from clients: a cache of them must not grow for ever
 
 
@@ -42,8 +44,9 @@ class Policy:
         self.max_octets: i64 = UNLIMITED if given.max_octets < 0 else given.max_octets
         self.max_messages: i64 = UNLIMITED if given.max_messages < 0 else given.max_messages
         self.page_full: i64 = int(given.page_full)
-        limited = given.page_messages >= 0 and self.page_full != FULL_PAGE
-        self.page_messages: i64 = given.page_messages if limited else UNLIMITED
+        limited = max(given.page_messages, given.page_octets) >= 0 and self.page_full != FULL_PAGE
+        self.page_messages: i64 = given.page_messages if limited and given.page_messages >= 0 else UNLIMITED
+        self.page_octets: i64 = given.page_octets if limited and given.page_octets >= 0 else UNLIMITED
         self.counts: bool = given.max_messages >= 0 or limited  # a queue is full by the number of its messages, too
         self.full: i64 = int(given.full)
         self.block_ms_max: i64 = given.block_ms_max
@@ -71,12 +74,12 @@ class Policy:
         self.expiry_address: str = given.expiry_address
         self.expiry_resources: bool = given.expiry_resources
         self.expiry_prefix: str = given.expiry_prefix
-        self.expiry_suffix: str = given.expiry_suffix
         self.no_expiry: bool = given.no_expiry
         self.ingress_timestamp: bool = given.ingress_timestamp
         self.expiry_ms: i64 = given.expiry_ms
         self.expiry_ms_min: i64 = given.expiry_ms_min
         self.expiry_ms_max: i64 = given.expiry_ms_max
+        self.redistribution_delay: i64 = given.redistribution_delay
         self.auto_create: bool = given.auto_create
         self.strict_order: bool = given.strict_order
         self.queue_prefetch: i64 = given.queue_prefetch
@@ -106,13 +109,21 @@ class Policy:
         self.of_created: Traits = Traits(given, given.auto_delete_created)  # of queues of which nothing was said
         self.of_auto_created: Traits = Traits(given, given.auto_delete)
 
-    def traits_of(self, definition: QueueDefinition) -> Traits:
-        """Return what a queue does that is defined so, at an address of this policy."""
+    def traits_of(self, definition: QueueDefinition, had: Traits | None = None) -> Traits:
+        """Return what a queue does that is defined so, at an address of this policy.
+
+        ``had``: what a queue did that exists. What it keeps of each key, and whether reading removes, stay so.
+        """
         if definition.says_nothing():
-            return self.of_auto_created if definition.auto_created else self.of_created
+            shared = self.of_auto_created if definition.auto_created else self.of_created
+            if had is None or shared.keeps_as(had):
+                return shared
         given = self.given
         traits = Traits(given, given.auto_delete if definition.auto_created else given.auto_delete_created)
         traits.define(definition)
+        if had is not None:
+            traits.last_value_key = had.last_value_key
+            traits.non_destructive = had.non_destructive
         return traits
 
     def asked(self) -> i64:
@@ -129,6 +140,12 @@ class Policy:
         bounds = self.expiry_ms >= 0 or self.expiry_ms_min >= 0 or self.expiry_ms_max >= 0
         return bounds or self.no_expiry or self.ingress_timestamp
 
+    def default_prefetch(self, topic: bool, durable: bool) -> i64:
+        """Return the prefetch of a consumer that wishes none; ``durable``: of a durable subscription to a topic."""
+        if not topic:
+            return self.queue_prefetch
+        return self.durable_prefetch if durable else self.topic_prefetch
+
     def dead_letters_of(self, address: str, routing: i64) -> str:
         """Return the name of the dead-letter queue for what was in a queue of ``address``; "" for none."""
         name = self.dead_letter_address
@@ -144,7 +161,7 @@ class Policy:
         if self.dead_letter_resources:
             names.append(self.dead_letter_prefix + address + self.dead_letter_suffix)
         if self.expiry_resources:
-            names.append(self.expiry_prefix + address + self.expiry_suffix)
+            names.append(self.expiry_prefix + address + self.given.expiry_suffix)
         return names
 
     def delay_after(self, deliveries: int, lot: float = 0.5) -> int:
@@ -191,6 +208,10 @@ class Policies:
         self.entries: PatternTrie[Entry] = PatternTrie(MIXED)
         self.added: int = 0
         self.typed: bool = False
+        self.literal: dict[str, list[Entry]] = {}  # for one name, wildcards in it and all (literal-match-markers)
+        self.namespace: str = (
+            ""  # before names that are UUIDs (uuid-namespace); "": they have the settings of their own
+        )
         self.merged: dict[str, Policy] = {}
         self.made: dict[tuple[int, ...], Policy] = {}  # by the entries that say something
 
@@ -198,12 +219,29 @@ class Policies:
         """Add ``settings`` (any name -> text) for addresses that match ``pattern``. Raises InvalidOption."""
         self.put(pattern, read_settings(settings), routing)
 
-    def put(self, pattern: str, values: Mapping[str, Any], routing: int = UNTYPED) -> None:
-        """Add ``values`` (attribute -> value) for addresses that match ``pattern``. Raises InvalidOption."""
+    def put(self, pattern: str, values: Mapping[str, Any], routing: int = UNTYPED, *, literal: bool = False) -> None:
+        """Add ``values`` (attribute -> value) for addresses that match ``pattern``, or are called so (``literal``).
+
+        Raises InvalidOption.
+        """
         AddressSettings(**values)  # refuses what is out of range
-        self.entries.insert(pattern, Entry(self.added, dict(values), routing))
+        entry = Entry(self.added, dict(values), routing)
+        if literal:
+            self.literal.setdefault(pattern, []).append(entry)
+        else:
+            self.entries.insert(pattern, entry)
         self.added += 1
         self.typed = self.typed or routing != UNTYPED
+        self.merged.clear()
+        self.made.clear()
+
+    def take_over(self, other: Policies) -> None:
+        """Be what ``other`` is: a configuration was read again. Queues keep theirs until they get another."""
+        self.entries = other.entries
+        self.added = other.added
+        self.typed = other.typed
+        self.literal = other.literal
+        self.namespace = other.namespace
         self.merged.clear()
         self.made.clear()
 
@@ -221,7 +259,10 @@ class Policies:
         return policy
 
     def _merge(self, name: str, routing: int) -> Policy:
-        entries = [one for one in self.entries.lookup_ranked(name) if one.routing in (UNTYPED, routing)]
+        if self.namespace and UUID.fullmatch(name):
+            name = f"{self.namespace}.{name}"
+        found = [*self.entries.lookup_ranked(name), *self.literal.get(name, ())]
+        entries = [one for one in found if one.routing in (UNTYPED, routing)]
         key = tuple([one.number for one in entries])
         policy = self.made.get(key)
         if policy is None:

@@ -6,12 +6,14 @@ from msgspec.structs import replace
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import InvalidDestination
+from entrepot.core.addressing.binding import Address
 from entrepot.core.addressing.definition import QueueDefinition, QueueRecord, encode
-from entrepot.core.addressing.policy import Policies
-from entrepot.core.addressing.routing import RoutingTable
+from entrepot.core.addressing.policy import Policies, Policy
+from entrepot.core.addressing.routing import Divert, RoutingTable
+from entrepot.core.addressing.standing import Standing
 from entrepot.core.effort import Rest
 from entrepot.core.events import announcing
-from entrepot.core.events import trace as facts
+from entrepot.core.events.facts import ADDRESS_ADDED, ADDRESS_REMOVED, BINDING_ADDED, BINDING_REMOVED, AddressFact
 from entrepot.core.ports import Host
 from entrepot.core.queue.queue import Queue
 from entrepot.core.records import FIRST_QUEUE, KIND_QUEUE
@@ -62,6 +64,32 @@ class _Removal(Rest):
                 return
 
 
+class _Governing(Rest):
+    """Gives every queue the policy that its address has now, as many in a turn as it allows."""
+
+    def __init__(self, queues: Queues) -> None:
+        super().__init__()
+        self.queues = queues
+        self.left: list[Queue] = []
+
+    def resume(self) -> None:
+        effort = self.queues.host.effort
+        policies = self.queues.policies
+        left = self.left
+        while left:
+            if effort.is_over():
+                effort.later(self)
+                return
+            effort.spent += 1
+            queue = left.pop()
+            if queue.deleted or queue.remembers:
+                continue
+            policy = policies.of(queue.address, queue.routing)
+            if policy.given != queue.policy.given:
+                queue.govern(policy)
+                self.queues.table.version += 1
+
+
 class Queues:
     """Makes, keeps and deletes the queues of one broker."""
 
@@ -72,6 +100,16 @@ class Queues:
         self.next_queue: i64 = FIRST_QUEUE
         self.removals: dict[int, Queue] = {}  # deleted, and not yet empty
         self.watchers: list[QueueWatcher] = []
+        self.standing: Standing = Standing(host.journal)
+        self.governing: _Governing = _Governing(self)
+
+    def govern(self, policies: Policies) -> None:
+        """Let ``policies`` hold for every address from now on, and in the next turns for queues that exist."""
+        self.policies.take_over(policies)
+        self.table.version += 1
+        self.governing.left = list(self.table.queues.values())
+        if not self.governing.waiting:
+            self.governing.resume()
 
     def need(self, destination: Destination) -> Queue:
         """Return the queue of ``destination``, made if it may be: the one that an FQQN names, or the anycast one."""
@@ -90,8 +128,17 @@ class Queues:
                 f"there is no queue {name!r} and its policy forbids to create it",
                 remedy="create it, or set auto_create",
             )
+        self.check_address(destination.name, policy)
         routing = MULTICAST if destination.queue and destination.routing == MULTICAST else ANYCAST
         return self.create(QueueDefinition(name=name, address=destination.name, routing=routing, auto_created=True))
+
+    def check_address(self, name: str, policy: Policy) -> None:
+        """See that the address of a queue that a client makes exists, or may be made. Raises InvalidDestination."""
+        if not policy.given.auto_create_addresses and name not in self.table.addresses:
+            raise InvalidDestination(
+                f"AMQ229203: Address Does Not Exist: {name}",
+                remedy="create it, or set auto_create_addresses",
+            )
 
     def need_own(self, destination: Destination) -> None:
         """As `need`, for sends. Raises InvalidDestination too for the bare name of another address's queue.
@@ -183,10 +230,44 @@ class Queues:
     def add(self, queue: Queue) -> None:
         """Bind ``queue``, and tell those who watch."""
         self.table.add(queue)
-        if queue.trace is not None:
-            queue.trace.define(facts.NAME_QUEUE, queue.identity, f"{queue.name}\t{queue.address}\t{queue.routing}")
         for watcher in self.watchers:
             watcher.added(queue)
+
+    def follow(self, divert: Divert) -> None:
+        """Follow ``divert`` from now on, in place of one of the same name, and tell of it."""
+        gone = self.table.remove_divert(divert.name)
+        if gone is not None:
+            announcing.diverts(self.host.hub, BINDING_REMOVED, gone.address, divert.name, self.host.ids.node)
+        self.table.add_divert(divert)
+        self.standing.keep_divert(divert)
+        announcing.diverts(self.host.hub, BINDING_ADDED, divert.address, divert.name, self.host.ids.node)
+
+    def forget(self, name: str) -> bool:
+        """Follow the divert ``name`` no longer, and tell of it; False when there is none."""
+        gone = self.table.remove_divert(name)
+        if gone is None:
+            return False
+        self.standing.drop_divert(name)
+        announcing.diverts(self.host.hub, BINDING_REMOVED, gone.address, name, self.host.ids.node)
+        return True
+
+    def declare(self, name: str, types: int) -> None:
+        """Let the address ``name`` stay until `undeclare`, restarts included; ``types``: 1 multicast, 2 anycast."""
+        new = name not in self.table.addresses
+        self.table.address(name).created_by_operator = True
+        self.table.declared[name] = types
+        if new:
+            self.host.hub.announce(AddressFact(ADDRESS_ADDED, name, MULTICAST if types & 1 else ANYCAST))
+        self.standing.keep_address(name, types)
+
+    def undeclare(self, address: Address) -> None:
+        """Let ``address`` go: with its last queue, or now."""
+        address.created_by_operator = False
+        types = self.table.declared.pop(address.name, 0)
+        self.standing.drop_address(address.name)
+        self.table.abandon(address.name)
+        if address.name not in self.table.addresses:
+            self.host.hub.announce(AddressFact(ADDRESS_REMOVED, address.name, MULTICAST if types & 1 else ANYCAST))
 
     def keep(self, queue: Queue) -> None:
         """Write the definition of a durable queue to the journal (again, after a change)."""
@@ -225,8 +306,7 @@ class Queues:
             journal.end()
         if gone > effort.stride:
             _Removal(self, queue).resume()
-        if queue.trace is not None:
-            queue.trace.forget(facts.NAME_QUEUE, queue.identity)
+        queue.end_trace()
         known = queue.address in self.table.addresses
         announcing.deleted(self.host.hub, queue, self.host.ids.node, known, gone, why, renewed)
         return gone

@@ -14,14 +14,15 @@ from entrepot.base.errors import Fault
 from entrepot.base.patterns import MIXED, PatternTrie, is_pattern, matches
 from entrepot.core.addressing.binding import Address, Binding, Group, LocalBinding, RemoteBinding
 from entrepot.core.addressing.choice import Choice, may_leave
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.policy import Policy
+from entrepot.core.owners import connection_of
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
 WILDCARDS: Final = ("*", "#", ">")  # of MIXED
-FIRST_REMOTE: Final = 1 << 40  # queues of this broker have numbers of 32 bits
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -34,6 +35,18 @@ class Service:
         It may be part of a commit: raise nothing, and leave work for a later turn.
         """
         raise Fault("a service that takes nothing")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Permit:
+    """The right by which somebody keeps a `Target`."""
+
+    def renew(self) -> None:
+        """Look again, if rights were changed since. Raises AccessDenied."""
+
+    def is_stale(self) -> bool:
+        """Return whether rights were changed since."""
+        return False
 
 
 class Forward:
@@ -135,6 +148,14 @@ class Target:
         self.asked: i64 = 0  # facts about single messages that the policy asks for
         self.tells: i64 = 0  # such facts that somebody takes
         self.service: Service | None = None  # takes what is sent here; there are no queues then
+        self.permit: Permit | None = None
+
+    def bare(self) -> Target:
+        """Return one that leads to the same place, and asks for no right."""
+        made = Target(self.name, self.routing, self.queue_name)
+        made.temporary = self.temporary
+        made.parts = [part.bare() for part in self.parts]
+        return made
 
     def attach_nothing(self, version: i64) -> None:
         """Be up to date, and lead to no queue."""
@@ -163,6 +184,15 @@ class VirtualTopic:
         return f"{self.prefix}{topic}{self.postfix}"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class AddressKeeper:
+    """Says of addresses that were made by themselves whether they stay when they are empty."""
+
+    def keeps(self, address: Address, last: QueueDefinition) -> bool:
+        """Return whether ``address``, whose last queue was ``last``, stays."""
+        return False
+
+
 class RoutingTable:
     """All addresses of a broker. ``version`` rises with every change, which makes every `Target` look again."""
 
@@ -171,10 +201,12 @@ class RoutingTable:
         self.queues: dict[str, Queue] = {}
         self.bindings: dict[str, LocalBinding] = {}  # of these queues, by the queue's name
         self.by_identity: dict[int, Queue] = {}
+        self.by_told: dict[int, Queue] = {}  # by what other nodes of a cluster call them
         self.remotes: dict[int, RemoteBinding] = {}  # queues of other nodes of a cluster, by what they are called here
-        self.next_remote: i64 = FIRST_REMOTE
         self.version: i64 = 0
         self.wild: PatternTrie[Address] = PatternTrie(MIXED)
+        self.wildcards: bool = True  # False: an address with wildcards in its name is one like any other
+        self.keeper: AddressKeeper = AddressKeeper()
         self.diverts: dict[str, list[Divert]] = {}
         self.virtual_topics: list[VirtualTopic] = [VirtualTopic()]
         self.declared: dict[str, int] = {}  # routing types that addresses were made for: 1 multicast, 2 anycast, 3 both
@@ -187,6 +219,7 @@ class RoutingTable:
         if address is None:
             address = Address(name)
             self.addresses[name] = address
+            address.pattern = address.pattern and self.wildcards
             if address.pattern:
                 self.wild.insert(name, address)
             self.version += 1
@@ -199,6 +232,7 @@ class RoutingTable:
         self.bindings[queue.name] = binding
         self.queues[queue.name] = queue
         self.by_identity[int(queue.identity)] = queue
+        self.by_told[queue.told()] = queue
         self.version += 1
 
     def add_remote(self, binding: RemoteBinding) -> None:
@@ -216,29 +250,34 @@ class RoutingTable:
             self.version += 1
             self.abandon(address.name)
 
-    def remote_identity(self) -> i64:
-        """Return what the next queue of another node is called here: no queue of this broker has such a number."""
-        identity = self.next_remote
-        self.next_remote = identity + 1
-        return identity
+    def told(self, identity: i64) -> Queue | None:
+        """Return the queue that other nodes call ``identity``; None where there is none, or not any more.
+
+        Who asks management for queues hears their numbers, and may say these.
+        """
+        return self.by_told.get(int(identity)) or self.by_identity.get(int(identity))
 
     def abandon(self, name: str) -> None:
         """Forget the address ``name`` if nothing is bound there and no operator made it."""
         address = self.addresses.get(name)
         if address is not None and address.is_empty and not address.created_by_operator:
-            del self.addresses[name]
-            if address.pattern:
-                self.wild.remove(name, address)
-            self.version += 1
+            self.drop(address)
+
+    def drop(self, address: Address) -> None:
+        """Forget an address that nothing is bound to."""
+        del self.addresses[address.name]
+        if address.pattern:
+            self.wild.remove(address.name, address)
+        self.version += 1
 
     def add_divert(self, divert: Divert) -> None:
-        """Follow ``divert`` from now on, in place of one of the same name."""
+        """Follow ``divert`` from now on, in place of one of the same name. `Queues.follow` tells of it, too."""
         self.remove_divert(divert.name)
         self.diverts.setdefault(divert.address, []).append(divert)
         self.version += 1
 
-    def remove_divert(self, name: str) -> bool:
-        """Follow the divert ``name`` no longer; False when there is none."""
+    def remove_divert(self, name: str) -> Divert | None:
+        """Follow the divert ``name`` no longer, and return it; None when there is none."""
         for address, diverts in list(self.diverts.items()):
             for divert in diverts:
                 if divert.name == name:
@@ -246,8 +285,8 @@ class RoutingTable:
                     if not diverts:
                         del self.diverts[address]
                     self.version += 1
-                    return True
-        return False
+                    return divert
+        return None
 
     def mirror(self, prefix: str) -> None:
         """Publish what is sent to queue X on topic ``prefix`` + X too; "" ends that (classic.md 4.8)."""
@@ -259,13 +298,19 @@ class RoutingTable:
         address = self.addresses.get(queue.address)
         if address is not None:
             address.unbind(queue)
-            if address.is_empty and not address.created_by_operator:
-                del self.addresses[address.name]
-                if address.pattern:
-                    self.wild.remove(address.name, address)
+            definition = queue.definition
+            passing = definition.temporary or connection_of(definition.owner) != ""  # such an address is its own
+            own = passing and queue.name == queue.address
+            if (
+                address.is_empty
+                and not address.created_by_operator
+                and (own or not self.keeper.keeps(address, definition))
+            ):
+                self.drop(address)
         self.queues.pop(queue.name, None)
         self.bindings.pop(queue.name, None)
         self.by_identity.pop(int(queue.identity), None)
+        self.by_told.pop(queue.told(), None)
         self.version += 1
 
     def resolve(self, target: Target) -> None:
@@ -334,7 +379,7 @@ class RoutingTable:
             _join(choice, address, routing, known)
         if temporary:
             return
-        guarded = name in self.guarded
+        guarded = name in self.guarded or name[:1] == "$"  # MQTT 5, 4.7.2
         for wild in self.wild.lookup(name):
             if not guarded or wild.name[:1] not in WILDCARDS:
                 _join(choice, wild, routing, known)

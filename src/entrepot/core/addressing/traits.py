@@ -80,6 +80,10 @@ class Traits:
         elif definition.last_value and not self.last_value_key:
             self.last_value_key = LAST_VALUE_KEY
 
+    def keeps_as(self, other: Traits) -> bool:
+        """Return whether what is chosen when a queue is made is the same in ``other``."""
+        return self.last_value_key == other.last_value_key and self.non_destructive == other.non_destructive
+
     def bars(self) -> bool:
         """Return whether there are times at which messages are not routed to it."""
         return self.purges or not self.enabled

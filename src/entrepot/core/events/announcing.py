@@ -48,6 +48,7 @@ from entrepot.core.reading.subscription import Subscription
 from entrepot.model.address import MULTICAST
 from entrepot.model.ids import NodeIdentity
 from entrepot.model.message import Message
+from entrepot.model.told import told_as
 
 
 def created(hub: Hub, queue: Queue, node: NodeIdentity, known: bool) -> None:
@@ -78,9 +79,8 @@ def deleted(hub: Hub, queue: Queue, node: NodeIdentity, known: bool, messages: i
 
 def local_binding(kind: i64, place: Place, node: NodeIdentity) -> BindingFact:
     """Return the binding of a queue that is here."""
-    fact = BindingFact(
-        kind, LOCAL_QUEUE, place.address, routing_name(place, node), place.name + node.uuid_text, place.identity
-    )
+    told = told_as(place.name, place.routing, place.temporary, place.began)
+    fact = BindingFact(kind, LOCAL_QUEUE, place.address, routing_name(place, node), place.name + node.uuid_text, told)
     fact.filter = place.filter
     return fact
 
@@ -98,6 +98,12 @@ def routing_name(place: Place, node: NodeIdentity) -> str:
 def divert_binding(kind: i64, address: str, name: str, node: NodeIdentity) -> BindingFact:
     """Return the binding of a divert."""
     return BindingFact(kind, DIVERT, address, name, name + node.uuid_text, 0)
+
+
+def diverts(hub: Hub, kind: i64, address: str, name: str, node: NodeIdentity) -> None:
+    """Tell that the divert ``name`` of ``address`` is followed from now on (BINDING_ADDED), or no longer."""
+    if hub.kinds & kind:
+        hub.announce(divert_binding(kind, address, name, node))
 
 
 # -- consumers ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.core.addressing.definition import Owner
+from entrepot.core.owners import Owner
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
@@ -59,6 +59,11 @@ SESSION_OPENED: Final = 1 << 32  # of a protocol that has several on a connectio
 SESSION_CLOSED: Final = 1 << 33
 LOGIN_REFUSED: Final = 1 << 34
 RIGHT_REFUSED: Final = 1 << 35
+BROKER_JOINED: Final = 1 << 36  # over the connection of a number come messages of another broker
+BROKER_LEFT: Final = 1 << 37
+BRIDGE_STARTED: Final = 1 << 38
+BRIDGE_STOPPED: Final = 1 << 39
+FORWARD_FAILED: Final = 1 << 40  # a bridge cannot send a message: it is a dead letter
 
 ON_REQUEST: Final = (
     QUEUE_FULL
@@ -70,7 +75,7 @@ ON_REQUEST: Final = (
     | MESSAGE_REDELIVERED
 )
 ARRIVALS: Final = MESSAGE_DELIVERED | MESSAGE_UNREAD  # told on the way into a queue
-EVERY_KIND: Final = (1 << 36) - 1
+EVERY_KIND: Final = (1 << 41) - 1
 
 NAMES: Final = {
     QUEUE_ADDED: "queue.created",
@@ -109,6 +114,11 @@ NAMES: Final = {
     SESSION_CLOSED: "session.closed",
     LOGIN_REFUSED: "login.refused",
     RIGHT_REFUSED: "right.refused",
+    BROKER_JOINED: "broker.joined",
+    BROKER_LEFT: "broker.left",
+    BRIDGE_STARTED: "bridge.started",
+    BRIDGE_STOPPED: "bridge.stopped",
+    FORWARD_FAILED: "bridge.forward-failed",
 }
 """Kind -> its stable name, for logs and metrics."""
 
@@ -118,10 +128,7 @@ DIVERT: Final = 2
 
 
 class Place:
-    """Where a fact happened: a queue, or an address alone (``name`` is "" then).
-
-    ``flags``: durable, temporary, created by itself.
-    """
+    """Where a fact happened: a queue, or an address alone (no ``name``). ``flags``: durable, temporary, automatic."""
 
     def __init__(
         self,
@@ -137,6 +144,7 @@ class Place:
         self.address: str = address
         self.routing: i64 = routing
         self.identity: i64 = identity
+        self.began: i64 = -1  # of a queue: as `QueueHead` has it
         self.durable: bool = flags[0]
         self.temporary: bool = flags[1]
         self.auto_created: bool = flags[2]
@@ -161,6 +169,7 @@ class Reader:
         self.number: i64 = -1  # what its session calls it; -1: nothing
         self.origin: i64 = 0  # the number of its connection
         self.subscription: str = ""
+        self.broker: str = "\t"  # of a bridge: id TAB name of the broker on the other side
         self.selector: str = ""
         self.prefetch: i64 = 0
         self.priority: i64 = 0

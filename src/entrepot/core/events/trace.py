@@ -190,6 +190,64 @@ class Run:
         return 1
 
 
+class Identities:
+    """A run of message ids with one prefix, whose numbers and sequences are evenly apart."""
+
+    def __init__(self) -> None:
+        self.of: i64 = 0  # the number of their prefix
+        self.number: i64 = 0  # of the first message, and its sequence
+        self.sequence: i64 = 0
+        self.number_stride: i64 = 1
+        self.sequence_stride: i64 = 1
+        self.next_number: i64 = NOWHERE
+        self.next_sequence: i64 = NOWHERE
+        self.count: i64 = 0
+
+    def take(self, of: i64, number: i64, sequence: i64) -> bool:
+        """Make this run longer by one, if it is the next one or, as the second, says how far apart they are."""
+        if of != self.of or self.count == 0 or self.count >= RUN_MAX:
+            return False
+        if number == self.next_number and sequence == self.next_sequence:
+            self.next_number = number + self.number_stride
+            self.next_sequence = sequence + self.sequence_stride
+            self.count += 1
+            return True
+        apart = number - self.number
+        step = sequence - self.sequence
+        if self.count > 1 or self.sequence < 0 or not (0 < apart <= STRIDE_MAX and 0 < step <= STRIDE_MAX):
+            return False
+        self.number_stride = apart
+        self.sequence_stride = step
+        self.next_number = number + apart
+        self.next_sequence = sequence + step
+        self.count = 2
+        return True
+
+    def begin(self, of: i64, number: i64, sequence: i64) -> None:
+        """Be a run of one; the strides are as they were until the next one tells."""
+        self.of = of
+        self.number = number
+        self.sequence = sequence
+        self.next_number = NOWHERE if sequence < 0 else number + self.number_stride
+        self.next_sequence = NOWHERE if sequence < 0 else sequence + self.sequence_stride
+        self.count = 1
+
+    def end(self, target: BytesWriter) -> i64:
+        """Write what there is; return how many records that took."""
+        count = self.count
+        self.count = 0
+        if count == 0:
+            return 0
+        if count > 1:
+            write_i64_le(target, SPAN | (count << 32))
+            write_i64_le(target, self.number_stride)
+            write_i64_le(target, self.sequence_stride)
+        write_i64_le(target, IDENTITY | (self.of << 32))
+        write_i64_le(target, self.number)
+        write_i64_le(target, self.sequence)
+        return 2 if count > 1 else 1
+
+
 class Trace:
     """The facts of this turn, and the names that they use.
 
@@ -218,14 +276,7 @@ class Trace:
         self.named: i64 = NOWHERE  # the message whose identity was noted last, in this block
         self.prefix: str = ""  # of that identity, and its number
         self.prefix_number: i64 = 0
-        self.of: i64 = 0  # the run of identities: its prefix, its first message and sequence ...
-        self.number: i64 = 0
-        self.sequence: i64 = 0
-        self.number_stride: i64 = 1
-        self.sequence_stride: i64 = 1
-        self.next_number: i64 = NOWHERE
-        self.next_sequence: i64 = NOWHERE
-        self.identified: i64 = 0  # ... and how many
+        self.alike: Identities = Identities()  # those of the last run
         self.live: dict[tuple[int, int], str] = {}
         self.leaving: list[tuple[int, int]] = []
         self.numbers: dict[str, int] = {}  # of prefixes, causes and addresses, with their kind before them
@@ -295,46 +346,13 @@ class Trace:
         if prefix != self.prefix or self.prefix_number == 0:
             self.prefix_number = self.number_of(NAME_PREFIX, prefix)
             self.prefix = prefix
-        of = self.prefix_number
-        if of == self.of and self.identified > 0 and self.identified < RUN_MAX:
-            if number == self.next_number and sequence == self.next_sequence:
-                self.next_number = number + self.number_stride
-                self.next_sequence = sequence + self.sequence_stride
-                self.identified += 1
-                return
-            apart = number - self.number
-            step = sequence - self.sequence
-            if self.identified == 1 and 0 < apart <= STRIDE_MAX and 0 < step <= STRIDE_MAX and self.sequence >= 0:
-                self.number_stride = apart
-                self.sequence_stride = step
-                self.next_number = number + apart
-                self.next_sequence = sequence + step
-                self.identified = 2
-                return
-        self._end_identities()
-        self._stage()
-        self.of = of
-        self.number = number
-        self.sequence = sequence
-        self.next_number = NOWHERE if sequence < 0 else number + self.number_stride
-        self.next_sequence = NOWHERE if sequence < 0 else sequence + self.sequence_stride
-        self.identified = 1
+        if not self.alike.take(self.prefix_number, number, sequence):
+            self._end_identities()
+            self._stage()
+            self.alike.begin(self.prefix_number, number, sequence)
 
     def _end_identities(self) -> None:
-        count = self.identified
-        if count == 0:
-            return
-        self.identified = 0
-        identities = self.identities
-        if count > 1:
-            write_i64_le(identities, SPAN | (count << 32))
-            write_i64_le(identities, self.number_stride)
-            write_i64_le(identities, self.sequence_stride)
-            self.written += 1
-        write_i64_le(identities, IDENTITY | (self.of << 32))
-        write_i64_le(identities, self.number)
-        write_i64_le(identities, self.sequence)
-        self.written += 1
+        self.written += self.alike.end(self.identities)
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 

@@ -18,10 +18,11 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, LeaseError, LeaseOver
 from entrepot.base.reasons import BODY_LOST, Reason
-from entrepot.core.addressing.definition import ReaderOwner, SubscriptionOwner, durable_subscription
+from entrepot.core.addressing.definition import durable_subscription
 from entrepot.core.addressing.queues import Queues, QueueWatcher
 from entrepot.core.events import trace as facts
 from entrepot.core.leases import lease_records as records
+from entrepot.core.owners import ReaderOwner, SubscriptionOwner
 from entrepot.core.ports import ArrivalWatcher, ClaimWaiter, Host
 from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.queue import Queue
@@ -228,13 +229,16 @@ class Lease:
     def _return_to_disk(self, journal: JournalCore, numbers: list[int]) -> None:
         """Let ``numbers`` wait on disk again; what is younger and in memory goes there by the order of numbers."""
         levels: dict[int, list[int]] = {}
+        octets: dict[int, int] = {}
         expiring = 0
         for message in journal.reading.load_range(numbers):
-            levels.setdefault(int(self.queue.backlog.level_of(message)), []).append(int(message.number))
+            level = int(self.queue.backlog.level_of(message))
+            levels.setdefault(level, []).append(int(message.number))
+            octets[level] = octets.get(level, 0) + int(message.size)
             if message.expiration:
                 expiring += 1
         for level, found in levels.items():
-            self.queue.stock.put_back_numbers(level, found)
+            self.queue.stock.put_back_numbers(level, found, octets[level])
         self.queue.stock.count_expiring(expiring)
 
     def end(self, journal: JournalCore, why: str) -> None:

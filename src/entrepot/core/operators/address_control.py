@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from entrepot.core.addressing.binding import Address, Binding
 from entrepot.core.broker import BrokerCore
@@ -10,9 +11,31 @@ from entrepot.core.operators import upkeep, words
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Control, Counted, Several, json_of
 from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.posting import post
+from entrepot.core.operators.roles import role_rows, roles
 from entrepot.core.operators.tables import is_paging, is_paused, queues_of, routing_types
 from entrepot.core.operators.upkeep import Purge
 from entrepot.core.queue.queue import Queue
+from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, Destination
+
+IDS_AT_ONCE: Final = 500
+
+
+class Forgetting:
+    """Forgets the duplicate ids of an address, in steps: each may be a record of the journal."""
+
+    def __init__(self, broker: BrokerCore, address: str) -> None:
+        self.broker = broker
+        self.address = address
+
+    def step(self) -> bool:
+        """Do a part."""
+        duplicates = self.broker.sending.duplicates
+        return not all(duplicates.forget_one(self.address) for _ in range(IDS_AT_ONCE))
+
+    def result(self) -> object:
+        """Return that it is done."""
+        return True
 
 
 class AddressControl(Control):
@@ -38,7 +61,7 @@ class AddressControl(Control):
             "queueNames": lambda: [queue.name for queue in self.queues()],
             "allQueueNames": lambda: [queue.name for queue in self.queues()],
             "remoteQueueNames": lambda: [one.queue.name for one in self._bindings() if one.distance > 0],
-            "bindingNames": lambda: [queue.name for queue in self.queues()],
+            "bindingNames": self._binding_names,
             "queueCount": lambda: len(self.queues()),
             "messageCount": lambda: sum(int(queue.count) for queue in self.queues()),
             "numberOfMessages": lambda: sum(int(queue.count) for queue in self.queues()),
@@ -49,11 +72,41 @@ class AddressControl(Control):
             "internal": lambda: False,
             "temporary": lambda: any(queue.temporary for queue in self.queues()),
             "retroactiveResource": lambda: False,
+            "currentDuplicateIdCacheSize": self._ids,
+            "roles": lambda: role_rows(broker, address.name),
+            "rolesAsJSON": lambda: json_of(roles(broker, address.name)),
         }
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
         """Return what can be done to all queues of an address."""
-        return {"pause": self._pause, "resume": self._resume, "purge": self._purge}
+        return {
+            "pause": self._pause,
+            "resume": self._resume,
+            "purge": self._purge,
+            "clearDuplicateIdCache": self._forget_ids,
+            "sendMessage": lambda given: post(
+                self.broker, self.census, Destination(self.address.name, self._routing()), given
+            ),
+        }
+
+    def _binding_names(self) -> list[str]:
+        """Return what is bound here: queues, and diverts."""
+        diverts = self.broker.table.diverts.get(self.address.name, ())
+        return [queue.name for queue in self.queues()] + [one.name for one in diverts]
+
+    def _routing(self) -> int:
+        """Return whom a message of nobody's is for: all subscribers where there are queues of such, else one queue."""
+        types = routing_types(self.broker, self.address)
+        return MULTICAST if types == [ROUTING_NAMES[MULTICAST]] else ANYCAST
+
+    def _ids(self) -> int:
+        """Return how many duplicate ids are remembered here."""
+        known = self.broker.sending.duplicates.addresses.get(self.address.name)
+        return 0 if known is None else len(known.ids)
+
+    def _forget_ids(self, given: Arguments) -> Forgetting:
+        """Forget them; the answer is whether that was done."""
+        return Forgetting(self.broker, self.address.name)
 
     def _bindings(self) -> list[Binding]:
         address = self.address

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
 from entrepot.base.environment import MILLISECOND, UNLIMITED
-from entrepot.base.errors import InvalidDestination
+from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.machines import machine_of
+from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import tables, upkeep, views
-from entrepot.core.operators.address_control import address_named
-from entrepot.core.operators.control import DESCRIBED_MOST, PAGE, Control, fields_of, json_of, rows_of
-from entrepot.core.operators.divert_control import create_divert, destroy_divert
+from entrepot.core.operators.address_control import AddressControl, address_named
+from entrepot.core.operators.control import DESCRIBED_MOST, PAGE, Control, Described, fields_of, json_of, rows_of
+from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
-from entrepot.core.operators.queue_control import QUEUES, find_queue
+from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
+from entrepot.core.operators.roles import role_rows, roles
+from entrepot.core.operators.storage import storage
 from entrepot.core.operators.tables import Page
+from entrepot.core.operators.tally import prepared_json
 from entrepot.core.operators.where import Search
 from entrepot.core.queue.queue import MAYBE_DELIVERED
-from entrepot.core.security.access import MANAGEMENT
 from entrepot.model.address import ROUTING_NAMES
+from entrepot.model.connected import SessionView
 
 CLOSED: Final = "an operator closed it"
 
@@ -39,21 +43,22 @@ class BrokerControl(Control):
             "name": lambda: broker.options.name,
             "version": lambda: broker.options.version,
             "currentTimeMillis": lambda: int(broker.wall),
-            "nodeID": lambda: broker.ids.node_id,
+            "nodeID": lambda: broker.ids.node.uuid_text,
             "nodeUUID": lambda: broker.ids.node.uuid_text,
             "active": lambda: True,
             "started": lambda: True,
             "backup": lambda: False,
             "clustered": lambda: bool(broker.informant.topology()),
             "securityEnabled": lambda: broker.access.guarded,
-            "managementAddress": lambda: MANAGEMENT,
+            "managementAddress": lambda: broker.access.management,
             "managementNotificationAddress": lambda: broker.informant.address,
             "addressCount": lambda: len(broker.table.addresses),
             "addressNames": lambda: list(broker.table.addresses),
             "queueCount": lambda: len(queues),
             "queueNames": lambda: list(queues),
             "divertNames": lambda: [one.name for diverts in broker.table.diverts.values() for one in diverts],
-            "bridgeNames": lambda: [str(one.get("name", "")) for one in self.census.bridges()],
+            "bridgeNames": lambda: self.census.components("bridge"),
+            "clusterConnectionNames": lambda: self.census.components("clusterconnection"),
             "connectionCount": self.census.count,
             "sessionCount": lambda: sum(1 for _ in tables.sessions(self.census)),
             "totalConsumerCount": lambda: sum(queue.roster.readers() for queue in queues.values()),
@@ -67,8 +72,13 @@ class BrokerControl(Control):
             "uptime": lambda: spoken(self._uptime()),
             "uptimeMillis": self._uptime,
             "acceptorsAsJSON": lambda: json_of(self._acceptors()),
+            "acceptors": lambda: [[name, uri] for name, uri in self.census.places()],
             "acceptorNames": lambda: [name for name, _ in self.census.places()],
             "status": self._status,
+            "connectors": lambda: [list(one.values()) for one in self.census.connectors()],
+            "connectorsAsJSON": lambda: json_of(self.census.connectors()),
+            "totalConnectionCount": self.census.connected,
+            **self.census.settings(),
         }
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
@@ -84,7 +94,12 @@ class BrokerControl(Control):
             "destroyQueue": making.destroy_queue,
             "deployQueue": making.create_queue,
             "createDivert": lambda given: create_divert(broker, given),
+            "updateDivert": lambda given: update_divert(broker, given),
             "destroyDivert": lambda given: destroy_divert(broker, given),
+            "reloadConfigurationFile": self._reload,
+            "listDivertNames": lambda given: self.get("divertNames"),
+            "clearAuthenticationCache": lambda given: None,  # users and rights are looked up anew
+            "clearAuthorizationCache": lambda given: None,
             "getQueueNames": self._queue_names,
             "getAddressInfo": lambda given: address_text(broker, address_named(broker, given.text(0))),
             "listBindingsForAddress": self._bindings,
@@ -95,12 +110,19 @@ class BrokerControl(Control):
                 tables.consumers(broker, census), tables.consumer_columns(broker), given
             ),
             "listConnections": lambda given: Page(census.views(), tables.CONNECTIONS, given),
-            "listSessions": lambda given: Page(tables.sessions(census), tables.SESSIONS, given),
+            "listSessions": self._list_sessions,
+            "listAllSessionsAsJSON": lambda given: _sessions_json(tables.sessions(census)),
+            "listProducersInfoAsJSON": lambda given: json_of(
+                [_producer(one) for one in islice(tables.producers(census), DESCRIBED_MOST)]
+            ),
+            "listConsumersAsJSON": self._consumers_of,
+            "getRoles": lambda given: role_rows(broker, given.text(0)),
+            "getRolesAsJSON": lambda given: json_of(roles(broker, given.text(0))),
             "listProducers": lambda given: Page(tables.producers(census), tables.PRODUCERS, given),
             "listAllConsumersAsJSON": lambda given: json_of(self._consumers("")[:DESCRIBED_MOST]),
             "listConnectionsAsJSON": lambda given: json_of(census.connections(0, DESCRIBED_MOST)),
             "listConnectionIDs": lambda given: [one.id for one in islice(census.views(), DESCRIBED_MOST)],
-            "listRemoteAddresses": lambda given: [one.peer for one in islice(census.views(), DESCRIBED_MOST)],
+            "listRemoteAddresses": self._peers,
             "listSessionsAsJSON": self._sessions_of,
             "listNetworkTopology": lambda given: json_of(broker.informant.topology()),
             "listBrokerConnections": lambda given: "[]",
@@ -111,13 +133,22 @@ class BrokerControl(Control):
             "closeSessionWithID": lambda given: census.close_session(given.text(0), given.text(1), CLOSED),
             "closeConsumerWithID": self._close_consumer,
             "listPreparedTransactions": self._prepared,
+            "listPreparedTransactionDetailsAsJSON": lambda given: prepared_json(broker, DESCRIBED_MOST),
             "commitPreparedTransaction": lambda given: self._finish(given, commits=True),
             "rollbackPreparedTransaction": lambda given: self._finish(given, commits=False),
             "sendQueueInfoToQueue": lambda given: broker.informant.send_queue_info(given.text(0), given.text(1, "")),
             "describeQueues": self._describe_queues,
+            "describeResources": self._describe_resources,
             "describeConsumers": lambda given: self._consumers(given.text(0, ""))[:DESCRIBED_MOST],
             "describeConnections": self._describe_connections,
             "describeBridges": lambda given: census.bridges(),
+            "describeClusters": lambda given: census.clusters(),
+            "describeRouters": lambda given: census.routers(),
+            "drain": lambda given: census.drain(given.text(0, "begin"), given.text(1, "")),
+            "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs()},
+            "describeAvailability": lambda given: census.availability(),
+            "describeStores": lambda given: census.stores(),
+            "cleanStore": lambda given: census.clean_store(given.text(0), discards=given.flag(1, False)),
             "startConnector": lambda given: self._switch_connector(given, start=True),
             "stopConnector": lambda given: self._switch_connector(given, start=False),
             "describeLeases": lambda given: [fields_of(view) for view in views.list_leases(broker)],
@@ -133,6 +164,11 @@ class BrokerControl(Control):
         }
 
     # -- of itself -----------------------------------------------------------------------------------------------------
+
+    def _reload(self, given: Arguments) -> None:
+        """Begin to read the configuration again; the log says what comes of it."""
+        if not self.census.reload():
+            raise Refused("this broker has no broker.xml to read again", remedy="start it with one")
 
     def _uptime(self) -> int:
         return int(self.broker.wall - self.broker.informant.started)
@@ -196,7 +232,8 @@ class BrokerControl(Control):
                 "minExpiryDelay": int(policy.expiry_ms_min),
                 "maxExpiryDelay": int(policy.expiry_ms_max),
                 "autoCreateQueues": policy.auto_create,
-                "autoCreateAddresses": policy.auto_create,
+                "autoCreateAddresses": policy.given.auto_create_addresses,
+                "autoDeleteAddresses": policy.given.auto_delete_addresses,
                 "autoDeleteQueues": policy.of_auto_created.auto_delete,
                 "defaultMaxConsumers": int(policy.of_created.max_consumers),
                 "defaultExclusiveQueue": policy.of_created.exclusive,
@@ -209,13 +246,28 @@ class BrokerControl(Control):
     def _sessions_of(self, given: Arguments) -> str:
         """Return the sessions of one connection."""
         wanted = given.text(0)
-        found = [one for one in tables.sessions(self.census) if one.connection == wanted]
-        return json_of(
-            [
-                {"sessionID": one.id, "creationTime": one.opened, "consumerCount": one.consumers, "principal": one.user}
-                for one in found
-            ]
-        )
+        return _sessions_json(one for one in tables.sessions(self.census) if one.connection == wanted)
+
+    def _list_sessions(self, given: Arguments) -> object:
+        """Take (options, page, size), or (connection): the ids of its sessions."""
+        if len(given) != 1:
+            return Page(tables.sessions(self.census), tables.SESSIONS, given)
+        wanted = given.text(0)
+        return [one.id for one in tables.sessions(self.census) if one.connection == wanted]
+
+    def _peers(self, given: Arguments) -> list[str]:
+        """Take ([machine]): where connections come from."""
+        wanted = given.text(0, "")
+        peers = (one.peer for one in self.census.views() if not wanted or machine_of(one.peer) == wanted)
+        return list(islice(peers, DESCRIBED_MOST))
+
+    def _consumers_of(self, given: Arguments) -> str:
+        """Return the consumers of one connection."""
+        wanted = given.text(0)
+        rows = tables.consumers(self.broker, self.census)
+        found = (one for one in rows if one.connection is not None and one.connection.id == wanted)
+        columns = tables.consumer_columns(self.broker)
+        return json_of([_consumer(columns, one) for one in islice(found, DESCRIBED_MOST)])
 
     def _close_from(self, given: Arguments) -> bool:
         """Close the connections from one machine."""
@@ -290,14 +342,30 @@ class BrokerControl(Control):
         name = find_queue(self.broker, queue).name if queue else ""
         return [fields_of(view) for view in views.list_consumers(self.broker, name)]
 
-    def _describe_queues(self, given: Arguments) -> list[dict[str, Any]]:
+    def _describe_queues(self, given: Arguments) -> Described:
         """Take ([pattern [, name after which to go on [, most]]]); by name, at most `DESCRIBED_MOST`."""
-        table = self.broker.table
-        pattern, after = given.text(0, ""), given.text(1, "")
-        most = rows_of(given, 2)
-        found = table.matching(pattern) if pattern else list(table.queues.values())
-        names = sorted(queue.name for queue in found if queue.name > after)
-        return [fields_of(views.queue_view(self.broker, table.queues[name])) for name in names[:most]]
+        broker = self.broker
+        queues = broker.table.queues
+        names = _names_after(broker, given.text(0, ""), given.text(1, ""), rows_of(given, 2))
+        return Described(
+            names, lambda name: fields_of(views.queue_view(broker, queues[name])) if name in queues else None
+        )
+
+    def _describe_resources(self, given: Arguments) -> Described:
+        """Take (queue or address [, pattern [, name after which to go on [, most [, attributes with commas]]]])."""
+        broker, census = self.broker, self.census
+        kind, names = given.text(0), given.text(4, "")
+        if kind == "queue":
+            found = _names_after(broker, given.text(1, ""), given.text(2, ""), rows_of(given, 3))
+            known: Mapping[str, object] = broker.table.queues
+            of: Callable[[str], Control] = lambda name: QueueControl(broker, census, name)  # noqa: E731
+        elif kind == "address":
+            known = broker.table.addresses
+            found = sorted(name for name in known if name > given.text(2, ""))[: rows_of(given, 3)]
+            of = lambda name: AddressControl(broker, census, name)  # noqa: E731
+        else:
+            raise Refused(f"there is no list of {kind!r}", remedy="use queue or address")
+        return Described(found, lambda name: of(name).read(names) if name in known else None)
 
     def _describe_scheduled(self, given: Arguments) -> list[dict[str, Any]]:
         return [fields_of(view) for view in views.list_scheduled(self.broker, rows_of(given, 0))]
@@ -305,6 +373,39 @@ class BrokerControl(Control):
     def _describe_connections(self, given: Arguments) -> list[dict[str, str]]:
         """Take ([how many to skip [, most]])."""
         return self.census.connections(max(0, given.number(0, 0)), rows_of(given, 1))
+
+
+def _sessions_json(found: Iterable[SessionView]) -> str:
+    return json_of(
+        [
+            {"sessionID": one.id, "creationTime": one.opened, "consumerCount": one.consumers, "principal": one.user}
+            for one in islice(found, DESCRIBED_MOST)
+        ]
+    )
+
+
+def _producer(one: tables.Producing) -> dict[str, object]:
+    """Return a producer by the names of Artemis."""
+    return {
+        "id": one.number,
+        "connectionID": one.connection.id,
+        "sessionID": one.session.id,
+        "creationTime": one.session.opened,
+        "destination": one.address,
+    }
+
+
+def _consumer(columns: tables.Columns, one: tables.Consuming) -> dict[str, object]:
+    """Return a consumer by the names of Artemis."""
+    names = {"id": "consumerID", "connection": "connectionID", "session": "sessionID", "queue": "queueName"}
+    wanted = [*names, "filter", "messagesInTransit", "messagesDelivered", "lastAcknowledgedTime", "status"]
+    return {names.get(name, name): columns[name].read(one) for name in wanted}
+
+
+def _names_after(broker: BrokerCore, pattern: str, after: str, most: int) -> list[str]:
+    """Return up to ``most`` names of queues behind ``after``, in order."""
+    found = broker.table.matching(pattern) if pattern else broker.table.queues.values()
+    return sorted(queue.name for queue in found if queue.name > after)[:most]
 
 
 def spoken(milliseconds: int) -> str:

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
+from entrepot.base.errors import Refused
+from entrepot.core.security.directory import Subject
 from entrepot.model.connected import ConnectionView
 from entrepot.model.message import Message
+
+if TYPE_CHECKING:
+    from entrepot.core.operators.listing import Arguments
+
+
+class Component:
+    """Something of a broker beside its core. ``attributes``: what is asked for by name, looked at then.
+
+    ``switch`` starts (True) or stops it; None: it cannot be.
+    """
+
+    def __init__(
+        self,
+        attributes: Mapping[str, Callable[[], object]],
+        switch: Callable[[bool], object] | None = None,
+        operations: Mapping[str, Callable[[Arguments], object]] = MappingProxyType({}),
+    ) -> None:
+        """``operations``: more that can be done to it."""
+        self.attributes: Final = attributes
+        self.switch: Final = switch
+        self.operations: Final = operations
 
 
 class Census:
@@ -31,6 +56,10 @@ class Census:
         """Return name and URI of each place where this broker listens."""
         return []
 
+    def subjects(self, connection: str) -> list[Subject]:
+        """Return for whom a connection speaks: several, where it has several sessions; nobody when it is gone."""
+        return []
+
     def close(self, connection: str, why: str) -> bool:
         """Close the connection with this id; False when there is none."""
         return False
@@ -43,6 +72,38 @@ class Census:
         """Start or stop the network connector ``name``; False when there is none."""
         return False
 
+    def components(self, kind: str) -> list[str]:
+        """Return the names of the acceptors, bridges, ... that there are (`core/operators/component_control.py`)."""
+        return []
+
+    def component(self, kind: str, name: str) -> Component | None:
+        """Return one of them; None when there is none of that name."""
+        return None
+
+    def syncs(self) -> dict[str, object]:
+        """Return how long the disk took to make things durable (`io/sync_times.py`); nothing where there is no disk."""
+        return {}
+
+    def availability(self) -> dict[str, object]:
+        """Return the part that this broker has among those of one store (`io/standby.py`); times in ms."""
+        return {"role": "alone"}
+
+    def connected(self) -> int:
+        """Return how many connections came in, those that left included."""
+        return 0
+
+    def connectors(self) -> list[dict[str, object]]:
+        """Return the named places of other brokers that the configuration has."""
+        return []
+
+    def settings(self) -> Mapping[str, Callable[[], object]]:
+        """Return attributes of the broker that its configuration and its surroundings know."""
+        return {}
+
+    def reload(self) -> bool:
+        """Begin to read the configuration again, changed or not; False when the broker has no file."""
+        return False
+
     def path(self, message: Message) -> list[str]:
         """Return the ids of the brokers that ``message`` came through, the first one first."""
         return []
@@ -50,6 +111,30 @@ class Census:
     def outlook(self, name: str, topic: bool) -> list[dict[str, object]]:
         """Return each bridge and what it does for this queue or topic (`cluster/networks/outlook.py`)."""
         return []
+
+    def clusters(self) -> list[dict[str, object]]:
+        """Return the clusters that this broker is in, each with its members (`cluster/clusters/report.py`)."""
+        return []
+
+    def stores(self) -> list[dict[str, object]]:
+        """Return the store-and-forward queues, those that nobody empties too (`cluster/clusters/stores.py`)."""
+        return []
+
+    def routers(self) -> list[dict[str, object]]:
+        """Return the connection routers, each with the brokers that it may send clients to."""
+        return []
+
+    def drain(self, verb: str, to: str) -> object:
+        """Give all to another node, or see how far that is: plan, begin, resume, abort, status. Raises Refused."""
+        raise Refused("this broker is in no cluster: there is no node to give anything to")
+
+    def clean_store(self, name: str, *, discards: bool) -> object:
+        """Return the work that empties the store-and-forward queue of a node that is gone. Raises Refused."""
+        raise Refused("this broker is in no cluster", remedy="entrepot queue move, purge or delete do it, too")
+
+    def elsewhere(self, name: str, topic: bool) -> dict[str, object]:
+        """Return queues of other nodes at an address, and what is between (`cluster/clusters/outlook.py`)."""
+        return {}
 
     @property
     def url(self) -> str:

@@ -19,7 +19,9 @@ from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.upkeep import Progress
 from entrepot.core.operators.views import UNBOUNDED
 
+READ: Final = "describeAttributes"  # what every resource can be asked, beside its own operations
 DESCRIBED_MOST: Final = 500  # queues, consumers or schedules in one answer: each may cost a read from disk
+DESCRIBED_A_STEP: Final = 50  # of them in one step: half a millisecond of plain Python, when nothing is on disk
 LISTED_MOST: Final = 1_000  # messages in one answer
 PAGE: Final = 200  # messages of a page when the caller does not say: Artemis' management-browse-page-size
 
@@ -85,6 +87,30 @@ class Several:
         return sum(work.steps.progress.messages for work in self.works)
 
 
+class Described:
+    """Work that describes one thing after the other, `DESCRIBED_A_STEP` in a step; what is gone by then is left out."""
+
+    def __init__(self, names: list[str], describe: Callable[[str], dict[str, Any] | None]) -> None:
+        self.names = names
+        self.describe = describe
+        self.at = 0
+        self.rows: list[dict[str, Any]] = []
+
+    def step(self) -> bool:
+        """Describe some."""
+        end = min(len(self.names), self.at + DESCRIBED_A_STEP)
+        for name in self.names[self.at : end]:
+            row = self.describe(name)
+            if row is not None:
+                self.rows.append(row)
+        self.at = end
+        return end >= len(self.names)
+
+    def result(self) -> object:
+        """Return the rows."""
+        return self.rows
+
+
 class Control:
     """One resource. ``attributes`` and ``operations`` by name; `get` and `call` use them."""
 
@@ -102,9 +128,16 @@ class Control:
         """Return what can be done."""
         raise NotImplementedError
 
+    def figures(self) -> Mapping[str, Callable[[], object]]:
+        """Return attributes that take steps: what reads one is a `Work`. They are not among those of `READ`."""
+        return {}
+
     def get(self, name: str) -> object:
-        """Return an attribute; the case of letters does not matter. Raises Refused for one that is not."""
-        known = self.attributes()
+        """Return an attribute, or the `Work` that finds it; the case of letters does not matter.
+
+        Raises Refused for one that is not.
+        """
+        known = {**self.attributes(), **self.figures()}
         read = known.get(name) or known.get(name[:1].lower() + name[1:])
         if read is None:
             read = next((one for word, one in known.items() if word.lower() == name.lower()), None)
@@ -112,18 +145,32 @@ class Control:
             raise Refused(f"{self.kind} has no attribute {name!r}", remedy="it has " + ", ".join(known))
         return read()
 
-    def call(self, name: str, values: list[Any]) -> object:
+    def read(self, names: str) -> dict[str, object]:
+        """Return the attributes in ``names``, with commas between, "" for all; those that are not are left out."""
+        known = self.attributes()
+        wanted = names.split(",") if names else known
+        return {name: known[name]() for name in wanted if name in known}
+
+    def _has(self, attribute: str) -> bool:
+        word = attribute.lower()
+        return any(name.lower() == word for known in (self.attributes(), self.figures()) for name in known)
+
+    def call(self, name: str, values: list[Any], asker: str = "") -> object:
         """Begin an operation, ``getX`` and ``isX`` for attributes included; return its result or a `Work`.
+
+        ``asker``: the connection that asks, for what its user must be allowed to do himself.
 
         Raises EntrepotError.
         """
         known = self.operations()
         operation = known.get(name)
         if operation is not None:
-            return operation(Arguments(name, values))
+            return operation(Arguments(name, values, asker))
+        if name == READ:
+            return self.read(Arguments(name, values).text(0, ""))
         for prefix in ("get", "is"):
             attribute = name.removeprefix(prefix)
-            if attribute != name and not values and attribute[:1].lower() + attribute[1:] in self.attributes():
+            if attribute != name and not values and self._has(attribute):
                 return self.get(attribute)
         told = f"AMQ229069: no operation {name}/{len(values)}"  # the words of Artemis, which its tools print
         raise Refused(told, remedy=f"{self.kind} has " + ", ".join(known))

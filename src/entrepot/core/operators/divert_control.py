@@ -1,12 +1,12 @@
 """The resource ``divert.X``, and how diverts are made and removed while a broker runs.
 
-A divert that an operator made stays until he removes it or the broker stops; the configuration makes others last.
+A divert that an operator made stays until he removes it, restarts included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.core.addressing.diversion import divert
@@ -23,6 +23,13 @@ FIELDS: Final = [
 ]  # fmt: skip
 FORMS: Final[dict[int, list[str]]] = {7: FIELDS, 8: [*FIELDS, "routing-type"]}
 """Number of arguments of `createDivert` -> what they are."""
+
+
+CHANGES: Final = [
+    "name", "forwarding-address", "filter-string", "transformer-class-name", "transformer-configuration",
+    "routing-type",
+]  # fmt: skip
+"""What the arguments of `updateDivert` are."""
 
 
 class DivertControl(Control):
@@ -44,6 +51,9 @@ class DivertControl(Control):
             "exclusive": lambda: one.exclusive,
             "filter": lambda: _filter_of(one),
             "transformerClassName": lambda: None,
+            "transformerProperties": dict,
+            "transformerPropertiesAsJSON": lambda: "{}",
+            "retroactiveResource": lambda: False,
             "routingType": lambda: _routing_of(one),
         }
 
@@ -68,22 +78,40 @@ def create_divert(broker: BrokerCore, given: Arguments) -> None:
     name, address, forward = (str(said.get(word) or "") for word in ("name", "address", "forwarding-address"))
     if not (name and address and forward):
         raise Refused("a divert has a name, an address and a forwarding-address", remedy="give all three")
+    if any(one.name == name for diverts in broker.table.diverts.values() for one in diverts):
+        raise InvalidDestination(f"there is a divert {name!r} already", remedy="destroy it first")
+    broker.queues.follow(_described(name, address, said.get("exclusive") is True, said))
+
+
+def _described(name: str, address: str, exclusive: bool, said: Mapping[str, Any]) -> Divert:
+    """Return the divert that ``said`` describes. Raises Refused, InvalidSelector."""
     if said.get("transformer-class-name") or said.get("transformer-configuration"):
         raise Refused("a divert cannot have a transformer: a Java class cannot be loaded here", remedy="leave it out")
     kind = str(said.get("routing-type") or "STRIP").upper()
     if kind not in KINDS:
         raise Refused(f"there is no routing type {kind!r} of diverts", remedy="use STRIP, PASS, ANYCAST or MULTICAST")
-    if any(one.name == name for diverts in broker.table.diverts.values() for one in diverts):
-        raise InvalidDestination(f"there is a divert {name!r} already", remedy="destroy it first")
     condition = selector_or_none(str(said.get("filter-string") or ""))
-    places = [Destination(each.strip(), KINDS[kind]) for each in forward.split(",")]
-    exclusive = said.get("exclusive") is True
-    broker.table.add_divert(divert(name, address, places, exclusive, condition, passes=kind == "PASS"))
+    places = [Destination(each.strip(), KINDS[kind]) for each in str(said["forwarding-address"]).split(",")]
+    return divert(name, address, places, exclusive, condition, passes=kind == "PASS")
+
+
+def update_divert(broker: BrokerCore, given: Arguments) -> None:
+    """Change a divert: (configuration as JSON), or (name, forwarding address, filter, transformer, its properties,
+    routing type). Its address, and whether it is exclusive, stay, as in Artemis. Raises as `create_divert`.
+    """
+    said = given.fields(0) if len(given) == 1 else dict(zip(CHANGES, given.values, strict=False))
+    had = divert_named(broker, str(said.get("name") or ""))
+    if not said.get("forwarding-address"):
+        said["forwarding-address"] = ",".join(forward.target.name for forward in had.forwards)
+    if said.get("filter-string") is None:
+        said["filter-string"] = _filter_of(had)
+    said.setdefault("routing-type", _routing_of(had))
+    broker.queues.follow(_described(had.name, had.address, had.exclusive, said))
 
 
 def destroy_divert(broker: BrokerCore, given: Arguments) -> None:
     """Remove the divert that the first argument names. Raises InvalidDestination when there is none."""
-    broker.table.remove_divert(divert_named(broker, given.text(0)).name)
+    broker.queues.forget(divert_named(broker, given.text(0)).name)
 
 
 def _filter_of(one: Divert) -> str | None:

@@ -45,4 +45,5 @@ def explained(broker: BrokerCore, census: Census, text: str) -> dict[str, Any]:
         "more": max(0, len(found) - EXPLAINED_MOST),
         "near": [] if found or topic else views.near_names(broker, name),
         "bridges": census.outlook(name, topic),
+        "elsewhere": census.elsewhere(name, topic),
     }

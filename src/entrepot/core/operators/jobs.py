@@ -19,7 +19,6 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import Place
 from entrepot.core.operators.service import TurnedService
-from entrepot.core.operators.upkeep import cancel_scheduled
 from entrepot.core.scheduling.timed import SCHEDULED_JOB, SCHEDULED_LEFT, SCHEDULED_TARGET
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST
@@ -129,13 +128,13 @@ class Jobs(TurnedService):
             return
         if request.action == REMOVE:
             if broker.ids.identity_of(message) == request.job:
-                cancel_scheduled(broker, number)
+                broker.scheduled.cancel(number)
                 request.done = True
         elif request.begin <= int(rare.deliver_at) <= request.end:
             if request.action == BROWSE:
                 self._show(message, request.reply_to)
             else:
-                cancel_scheduled(broker, number)
+                broker.scheduled.cancel(number)
 
     def _show(self, message: Message, reply_to: str) -> None:
         """Send a copy, as Classic makes it: the message with its schedule, and the id of its job."""

@@ -23,9 +23,11 @@ ABSENT: Final = object()
 class Arguments:
     """The arguments of one operation, by position. All readers raise Refused for what is not of their type."""
 
-    def __init__(self, operation: str, values: list[Any]) -> None:
+    def __init__(self, operation: str, values: list[Any], asker: str = "") -> None:
+        """``asker``: the connection that asks, "" where it is not known."""
         self.operation = operation
         self.values = values
+        self.asker = asker
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,6 +60,13 @@ class Arguments:
             return msgspec.json.decode(text, type=dict[str, Any])
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             raise self._wrong(at, "a JSON object") from None
+
+    def mapping(self, at: int) -> dict[str, Any]:
+        """Return a JSON object, or a text that holds one; null is an empty one."""
+        given = self.values[at] if len(self.values) > at else None
+        if isinstance(given, dict):
+            return given
+        return self.fields(at)
 
     def is_number(self, at: int) -> bool:
         """Return whether there is a whole number at ``at``."""

@@ -1,6 +1,6 @@
 """What an operator makes and removes by messages: addresses and queues, with the answers of Artemis (artemis.md 7.2).
 
-An address that an operator made stays until he removes it or the broker stops: a file or a durable queue makes it last.
+An address that an operator made stays until he removes it, restarts included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from entrepot.core.operators.tables import queues_of, routing_types
 from entrepot.core.operators.traits import configuration, queue_text
 from entrepot.core.operators.upkeep import Purge
 from entrepot.core.queue.queue import Queue
-from entrepot.model.address import ANYCAST, parse_one
+from entrepot.model.address import ANYCAST, ROUTING_NAMES, parse_one
 
 BITS: Final = {"MULTICAST": 1, "ANYCAST": 2}
 
@@ -39,14 +39,13 @@ class Making:
     def create_address(self, given: Arguments) -> str:
         """Take (name, routing types with commas between)."""
         name, bits = given.text(0), _bits(given.text(1))
-        table = self.broker.table
+        broker = self.broker
+        table = broker.table
         if name in table.addresses or self.broker.addresses.service_at(name) is not None:
             raise words.address_exists(name)
         parse_one(name, ANYCAST)
-        address = table.address(name)
-        address.created_by_operator = True
-        table.declared[name] = bits
-        return address_text(self.broker, address)
+        broker.queues.declare(name, bits)
+        return address_text(broker, table.address(name))
 
     def update_address(self, given: Arguments) -> str:
         """Take (name, routing types): those that it has from now on."""
@@ -54,7 +53,7 @@ class Making:
         for routing, queues in (("ANYCAST", address.anycast), ("MULTICAST", address.multicast)):
             if queues and not bits & BITS[routing]:
                 raise words.type_in_use(address.name, routing)
-        self.broker.table.declared[address.name] = bits
+        self.broker.queues.declare(address.name, bits)
         return address_text(self.broker, address)
 
     def delete_address(self, given: Arguments) -> object:
@@ -66,9 +65,7 @@ class Making:
             raise words.has_bindings(address.name)
 
         def rest() -> None:
-            address.created_by_operator = False
-            broker.table.declared.pop(address.name, None)
-            broker.table.abandon(address.name)
+            broker.queues.undeclare(address)
 
         if not queues:
             rest()
@@ -88,8 +85,28 @@ class Making:
             place = parse_one(f"{definition.address}::{definition.name}", definition.routing)  # checks both names
             if definition.routing == ANYCAST and is_pattern(place.name, MIXED):
                 raise InvalidDestination(f"{place.name!r} is a wildcard", remedy="only a topic may be one")
+            self._check_type(place.name, definition.routing, wanted.said.get("auto-create-address"))
             queue = self.broker.queues.create(replace(definition, name=place.queue, address=place.name))
         return _answer(wanted, queue)
+
+    def _check_type(self, name: str, routing: int, creates: object) -> None:
+        """See that an address which was made for some routing types has that of a new queue.
+
+        ``creates``: whether the address may be changed for it, None: as its settings say. Raises InvalidDestination.
+        """
+        table = self.broker.table
+        declared = table.declared.get(name, 0)
+        bit = BITS[ROUTING_NAMES[routing]]
+        may = self.broker.policies.of(name).given.auto_create_addresses if creates is None else bool(creates)
+        if name not in table.addresses and not may:
+            raise words.no_address(name)
+        if name not in table.addresses or declared == 0 or declared & bit:
+            return
+        if may:
+            self.broker.queues.declare(name, declared | bit)
+            return
+        known = "{" + ",".join(routing_types(self.broker, table.addresses[name])) + "}"
+        raise words.type_not_there(name, ROUTING_NAMES[routing], known)
 
     def update_queue(self, given: Arguments) -> str | None:
         """Change what is said of a queue that exists (`asked`); what is not said stays."""
@@ -108,9 +125,7 @@ class Making:
             raise words.no_queue(self.broker, name)
         queue = find_queue(self.broker, name)
         if given.flag(3, False) and queue.count > 0:
-            raise InvalidDestination(
-                f"the queue {queue.name!r} holds {queue.count} messages", remedy="purge it first, or do not mind"
-            )
+            raise words.has_messages(queue.name, int(queue.count))
         if not given.flag(1, False) and (queue.roster.is_read() or self.broker.leases.on(queue)):
             raise words.has_consumers(queue.name)
         return self._removal(queue)

@@ -12,7 +12,7 @@ bounded step is done in a turn, each request in its turn.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -22,14 +22,18 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import Place
 from entrepot.core.operators.census import Census
-from entrepot.core.operators.controls import Work, control
+from entrepot.core.operators.rbac import VIEWS, Guard
+from entrepot.core.operators.said import ANSWER_LANGUAGE, Said
 from entrepot.core.operators.service import TurnedService
 from entrepot.core.security.access import MANAGEMENT
+from entrepot.core.security.directory import Subject
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST
-from entrepot.model.message import BODY_TEXT, LANGUAGE_ANSWER, Common, Language, Message, register
-from entrepot.model.predicate import Value
+from entrepot.model.message import Message
+
+if TYPE_CHECKING:
+    from entrepot.core.operators.control import Control, Work
 
 ADDRESS: Final = MANAGEMENT
 RESOURCE: Final = "_AMQ_ResourceName"
@@ -42,41 +46,8 @@ REMEDY: Final = "entrepot_remedy"  # what to do about it
 REQUESTS_MAX: Final = 1_000
 BODY_OCTETS_MAX: Final = 256 * 1024  # arguments: a selector, some names
 
-Scalar: TypeAlias = str | int | float | bool | None  # what an argument may be
-
-
-class _Answer(msgspec.Struct):
-    """An answer as it is kept: ``body`` is the JSON array."""
-
-    body: str
-    properties: dict[str, bool | str]
-    correlation_id: str | None
-
-
-class AnswerLanguage(Language):
-    """How answers are laid out: JSON that every protocol says in its own way when it delivers."""
-
-    def __init__(self) -> None:
-        super().__init__(LANGUAGE_ANSWER, "management")
-
-    def common(self, message: Message) -> Common:
-        """Return the answer in the common form."""
-        answer = msgspec.json.decode(message.raw, type=_Answer)
-        said = Common(BODY_TEXT, answer.body)
-        said.correlation_id = answer.correlation_id
-        said.content_type = "application/json"
-        for name, value in answer.properties.items():
-            said.properties[name] = value
-        return said
-
-    def fact(self, message: Message, name: str) -> Value:
-        """Return a property, or the correlation id."""
-        said = self.common(message)
-        return said.correlation_id if name == "JMSCorrelationID" else said.properties.get(name)
-
-
-ANSWER_LANGUAGE: Final = AnswerLanguage()
-register(ANSWER_LANGUAGE)
+Scalar: TypeAlias = str | int | float | bool | None
+Argument: TypeAlias = Scalar | dict[str, Scalar]  # what one may be: headers of a message are an object
 
 
 class _Request:
@@ -85,12 +56,14 @@ class _Request:
     def __init__(self, message: Message) -> None:
         self.reply_to = _text(message, "JMSReplyTo")
         self.correlation_id = _text(message, "JMSCorrelationID")
+        self.asker = str(message.origin)
         self.resource = _text(message, RESOURCE)
         self.attribute = _text(message, ATTRIBUTE)
         self.operation = _text(message, OPERATION)
         self.values: list[Any] = []
         self.work: Work | None = None
         self.outcome: object = None
+        self.subjects: list[Subject] = []
         self.failure: EntrepotError | None = None
 
 
@@ -118,10 +91,13 @@ class Management(TurnedService):
         self.open: deque[_Request] = deque()
         self.ready: deque[_Request] = deque()
         self.storing = 0
+        self.guard: Guard | None = None  # asks for rights on each operation
 
     def take(self, message: Message, routing: int) -> None:
         """Note a request; it is worked on from the next turn on."""
         request = _Request(message)
+        if self.guard is not None:
+            request.subjects = self.census.subjects(str(message.origin))
         if not request.correlation_id:
             request.correlation_id = self.broker.ids.identity_of(message)
         if len(self.open) + len(self.ready) + self.storing >= REQUESTS_MAX:
@@ -184,15 +160,28 @@ class Management(TurnedService):
     def _begin(self, request: _Request) -> object:
         if request.attribute and not request.operation:
             return self._attribute(request)
-        found = control(self.broker, self.census, request.resource)
+        found = self._control(request)
         if request.operation:
-            return found.call(request.operation, request.values)
+            if self.guard is not None:
+                self.guard.check(request.subjects, request.resource, request.operation)
+            return found.call(request.operation, request.values, request.asker)
         raise Refused("the request names nothing to do", remedy=f"set {OPERATION} or {ATTRIBUTE}")
+
+    def _control(self, request: _Request) -> Control:
+        """Return what is asked; what answers is loaded with the first question: most brokers are never asked."""
+        from entrepot.core.operators.controls import control  # noqa: PLC0415
+
+        return control(self.broker, self.census, request.resource)
 
     def _attribute(self, request: _Request) -> object:
         """Read an attribute; what is wrong is said in the words of Artemis, and why is the remedy."""
         try:
-            return control(self.broker, self.census, request.resource).get(request.attribute)
+            found = self._control(request).get(request.attribute)
+            if self.guard is not None:
+                verb = "is" if isinstance(found, bool) else "get"
+                method = verb + request.attribute[:1].upper() + request.attribute[1:]
+                self.guard.check(request.subjects, request.resource, method)
+            return found
         except EntrepotError as error:
             told = f"Problem while retrieving attribute {request.attribute}"
             raise Refused(told, remedy=error.message + (f"; {error.remedy}" if error.remedy else "")) from None
@@ -209,7 +198,7 @@ class Management(TurnedService):
             properties[CODE] = failure.code
             if failure.remedy:
                 properties[REMEDY] = failure.remedy
-        answer = _Answer(body.decode(), properties, request.correlation_id)
+        answer = Said(body.decode(), properties, request.correlation_id)
         try:
             self._send(request.reply_to, msgspec.json.encode(answer))
         except EntrepotError as error:
@@ -231,10 +220,19 @@ class Management(TurnedService):
             broker.flow.granted = granted
 
 
-def install(broker: BrokerCore, census: Census | None = None) -> Management:
-    """Let ``broker`` be managed by messages from now on."""
+def install(
+    broker: BrokerCore, census: Census | None = None, address: str = ADDRESS, *, prefix: str = "", views: str = VIEWS
+) -> Management:
+    """Let ``broker`` be managed by messages to ``address`` from now on, and to `ADDRESS`, which our own tools know.
+
+    ``prefix``: of the addresses whose rights single operations take, "" for none; ``views``: as `Guard` has it.
+    """
     management = Management(broker, census)
-    broker.addresses.offer(ADDRESS, management)
+    if prefix:
+        management.guard = Guard(broker, prefix, views)
+    for each in dict.fromkeys((ADDRESS, address)):
+        broker.addresses.offer(each, management)
+    broker.access.management = address
     return management
 
 
@@ -258,7 +256,7 @@ def _arguments(message: Message) -> list[Any]:
         return []
     try:
         if isinstance(text, str):
-            return list(msgspec.json.decode(text, type=list[Scalar]))
+            return list(msgspec.json.decode(text, type=list[Argument]))
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         pass
     raise Refused("the body is not a JSON array of plain values", remedy='write them like ["orders", 10, true, null]')

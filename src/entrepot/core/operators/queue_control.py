@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidDestination
-from entrepot.core.addressing.definition import connection_of
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.operators import queue_verbs as verbs
 from entrepot.core.operators import upkeep, views
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import (
@@ -26,12 +26,17 @@ from entrepot.core.operators.control import (
     json_of,
     most_of,
 )
+from entrepot.core.operators.letters import letters_in
 from entrepot.core.operators.listing import Arguments, Listing, message_row
+from entrepot.core.operators.posting import post
+from entrepot.core.operators.showing import Shown
 from entrepot.core.operators.tables import Column, Columns
+from entrepot.core.operators.tally import Chunks, Grouped, figures, in_flight, waiting
 from entrepot.core.operators.traits import traits
 from entrepot.core.operators.upkeep import Burial, Count, Discard, Expiry, Move, Purge, Removal, Retry
+from entrepot.core.owners import connection_of
 from entrepot.core.queue.queue import Queue
-from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, parse_one
+from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, Destination, parse_one
 
 QUEUE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "id": lambda queue: int(queue.identity),
@@ -79,7 +84,7 @@ MORE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "expiryAddress": lambda queue: queue.policy.expiry_address or None,
     "nonDestructive": lambda queue: traits(queue)["non-destructive"],
     "groupCount": lambda queue: sum(int(one.groups) for one in queue.roster.consumers),
-    "configurationManaged": lambda queue: False,
+    "configurationManaged": lambda queue: queue.definition.configured,
     "retroactiveResource": lambda queue: False,
 }
 """What one queue tells beside these."""
@@ -123,10 +128,37 @@ class QueueControl(Control):
         known["firstMessageAsJSON"] = self._first
         return known
 
+    def figures(self) -> Mapping[str, Callable[[], object]]:
+        """Return what takes a look at each message."""
+        return figures(self.broker, self.queue)
+
+    def _more(self) -> dict[str, Callable[[Arguments], object]]:
+        """Return the operations that are done elsewhere."""
+        broker, queue = self.broker, self.queue
+        place = Destination(queue.address, queue.routing, queue=queue.name)
+        return {
+            "sendMessage": lambda given: post(broker, self.census, place, given),
+            "copyMessage": lambda given: Found(verbs.CopyOne(broker, self.name, given.text(1), given.identity(0))),
+            "countDeliveringMessages": lambda given: self._grouped(given, in_flight(queue)),
+            "deliverScheduledMessage": lambda given: verbs.Delivery(broker, queue, None, given.identity(0)),
+            "deliverScheduledMessages": lambda given: verbs.Delivery(
+                broker, queue, selector_or_none(given.text(0, ""))
+            ),
+            "listDeliveringMessages": lambda given: self._in_flight(),
+            "listScheduledMessages": lambda given: self._set_aside(),
+            "peekFirstScheduledMessageAsJSON": lambda given: verbs.FirstDelayed(broker, queue),
+            "resetMessagesAdded": lambda given: verbs.reset_added(queue),
+            "resetMessagesAcknowledged": lambda given: verbs.reset_acknowledged(queue),
+            "resetMessagesExpired": lambda given: verbs.reset_expired(queue),
+            "resetMessagesKilled": lambda given: verbs.reset_killed(queue),
+        }
+
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
         """Return what can be done to a queue."""
-        return {
+        return self._more() | {
             "describe": lambda given: fields_of(views.queue_view(self.broker, self.queue)),
+            "describeMessage": lambda given: Shown(self.broker, self.census, self.queue, given.identity(0)),
+            "describeLetters": lambda given: msgspec.to_builtins(letters_in(self.broker, self.queue)),
             "pause": lambda given: upkeep.pause(self.broker, self.name),
             "resume": lambda given: upkeep.resume(self.broker, self.name),
             "countMessages": self._count,
@@ -147,8 +179,8 @@ class QueueControl(Control):
             "disable": lambda given: self._enable(enabled=False),
             "expireMessages": self._expire_several,
             "expireMessage": lambda given: self._one(given, Expiry(self.broker, self.name)),
-            "listDeliveringMessagesAsJSON": self._delivering,
-            "listScheduledMessagesAsJSON": self._delayed,
+            "listDeliveringMessagesAsJSON": lambda given: json_of(self._in_flight()),
+            "listScheduledMessagesAsJSON": lambda given: json_of(self._set_aside()),
             "sendMessageToDeadLetterAddress": lambda given: self._one(given, Burial(self.broker, self.name)),
             "peekFirstMessageAsJSON": lambda given: json_of(self._first_row()),
             "listConsumersAsJSON": self._consumers,
@@ -172,10 +204,16 @@ class QueueControl(Control):
         return None if row is None else int(row["timestamp"])
 
     def _count(self, given: Arguments) -> object:
+        if len(given) > 1 and given.text(1, ""):
+            return self._grouped(given, waiting(self.queue))
         selector = selector_or_none(given.text(0, ""))
         if selector is None:
             return int(self.queue.count)
         return Counted(Count(self.broker, self.name, selector))
+
+    def _grouped(self, given: Arguments, chunks: Chunks) -> Grouped:
+        """Take ([filter [, property whose values are counted]])."""
+        return Grouped(chunks, selector_or_none(given.text(0, "")), given.text(1, ""))
 
     def _list(self, given: Arguments, *, as_text: bool = False) -> Listing:
         selector = selector_or_none(given.text(0, ""))
@@ -220,7 +258,7 @@ class QueueControl(Control):
     def _expire_several(self, given: Arguments) -> Counted:
         return Counted(Expiry(self.broker, self.name, selector_or_none(given.text(0, "")), most_of(given, 1)))
 
-    def _delivering(self, given: Arguments) -> str:
+    def _in_flight(self) -> list[dict[str, Any]]:
         """Return what consumers have and did not settle, by consumer."""
         left = LISTED_MOST
         found: list[dict[str, Any]] = []
@@ -230,12 +268,12 @@ class QueueControl(Control):
             if held:
                 rows = [message_row(self.broker, reference.message) for reference in held]
                 found.append({"consumerName": str(consumer.key), "elements": rows})
-        return json_of(found)
+        return found
 
-    def _delayed(self, given: Arguments) -> str:
+    def _set_aside(self) -> list[dict[str, Any]]:
         """Return what waits for the time of its next delivery."""
         held = islice(self.queue.returns.delayed.values(), LISTED_MOST)
-        return json_of([message_row(self.broker, reference.message) for reference in held])
+        return [message_row(self.broker, reference.message) for reference in held]
 
     def _move_one(self, given: Arguments) -> Found:
         return self._one(given, Move(self.broker, self.name, given.text(1)))

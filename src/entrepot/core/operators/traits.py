@@ -53,7 +53,7 @@ def configuration(queue: Queue, *, updated: bool = False) -> str:
         if value is not None and (name != "enabled" or updated):
             said[name] = value
     said |= {
-        "configuration-managed": False,
+        "configuration-managed": queue.definition.configured,
         "temporary": queue.temporary,
         "auto-create-address": True,
         "internal": queue.definition.internal,

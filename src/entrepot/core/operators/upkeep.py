@@ -370,6 +370,13 @@ class Count:
         return self.progress
 
 
+def is_named(broker: BrokerCore, message: Message, identity: str | int) -> bool:
+    """Return whether ``identity`` is the number of ``message``, or the id that clients know."""
+    if isinstance(identity, int):
+        return bool(message.number == identity)
+    return broker.ids.identity_of(message) == identity
+
+
 class Removal:
     """Looks for one message among those that wait, and removes it, or does ``instead``; a step at a time.
 
@@ -390,17 +397,12 @@ class Removal:
             self.progress.done = True
             return self.progress
         for each in self.walk.step(STEP_LOOKS):
-            if self._is_it(each.message):
+            if is_named(self.broker, each.message, self.identity):
                 self.progress.messages = self._act(self.queue.taking.take_found(each))
                 self.progress.done = True
                 return self.progress
         self.progress.done = self.walk.done
         return self.progress
-
-    def _is_it(self, message: Message) -> bool:
-        if isinstance(self.identity, int):
-            return message.number == self.identity
-        return self.broker.ids.identity_of(message) == self.identity
 
     def _act(self, reference: Reference) -> int:
         if self.instead is None:

@@ -18,6 +18,11 @@ def no_queue(broker: BrokerCore, name: str) -> InvalidDestination:
     return InvalidDestination(f"AMQ229017: Queue {name} does not exist", remedy=remedy)
 
 
+def no_resource(name: str, remedy: str) -> InvalidDestination:
+    """There is no resource ``name``."""
+    return InvalidDestination(f"AMQ229067: Cannot find resource with name {name}", remedy=remedy)
+
+
 def no_address(name: str) -> InvalidDestination:
     """There is no address ``name``."""
     return InvalidDestination(f"AMQ229203: Address Does Not Exist: {name}", remedy=LIST)
@@ -53,6 +58,23 @@ def type_in_use(name: str, routing: str) -> InvalidDestination:
     return InvalidDestination(
         f"AMQ229209: Can't remove routing type {routing}, queues exists for address: {name}. "
         "Please delete queues before removing this routing type."
+    )
+
+
+def type_not_there(name: str, routing: str, known: str) -> InvalidDestination:
+    """The address ``name`` was made for other routing types."""
+    return InvalidDestination(
+        f"AMQ229207: Can not create queue with routing type: {routing}, "
+        f"Supported routing types for address: {name} are {known}",
+        remedy="update the address first, or take another one",
+    )
+
+
+def has_messages(name: str, count: int) -> InvalidDestination:
+    """The queue ``name`` is not empty."""
+    return InvalidDestination(
+        f"AMQ229215: Cannot delete queue {name} on binding {name} - it has {count} messages",
+        remedy="purge it first, or do not mind",
     )
 
 

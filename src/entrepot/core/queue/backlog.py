@@ -290,6 +290,7 @@ class Backlog:
         self.levels: list[Waiting | None] | None = None  # made when another priority is first seen
         self.paged: list[Paged | None] = [None] * LEVELS
         self.paged_count: i64 = 0
+        self.paged_octets: i64 = 0  # their sizes; of what is taken away unread, its share
         self.loaded: i64 = 0  # references in memory
         self.octets: i64 = 0  # their sizes
         self.mixed: bool = False  # something in memory is younger than what is on disk of its level
@@ -344,13 +345,14 @@ class Backlog:
         self.loaded -= 1
         self.octets -= message.size
 
-    def page(self, level: i64, number: i64) -> bool:
-        """Remember that message ``number`` waits on disk; False: not behind all others of ``level``."""
+    def page(self, level: i64, number: i64, octets: i64) -> bool:
+        """Remember that message ``number``, of so many octets, waits on disk; False: not behind all of ``level``."""
         paged = self.paged[level]
         if paged is None:
             paged = Paged()
             self.paged[level] = paged
         self.paged_count += 1
+        self.paged_octets += octets
         if paged.count > 0 and number < paged.last:
             paged.merge([int(number)])
             return False
@@ -404,8 +406,31 @@ class Backlog:
         if paged is None:
             return []
         numbers = paged.take(most)
-        self.paged_count -= len(numbers)
+        self.left_disk(len(numbers))
         return numbers
+
+    def take_unread(self, level: i64, most: i64) -> list[int]:
+        """Remove and return numbers as `take_paged` does; nobody will read what they stand for."""
+        paged = self.paged[level]
+        if paged is None:
+            return []
+        self.lighten_unread(min(most, paged.count))
+        return self.take_paged(level, most)
+
+    def left_disk(self, count: i64) -> None:
+        """So many messages do not wait on disk any more; `lighten` said what they weighed, where that is known."""
+        self.paged_count -= count
+        if self.paged_count == 0:
+            self.paged_octets = 0
+
+    def lighten(self, octets: i64) -> None:
+        """A message of so many octets is about to leave the disk."""
+        self.paged_octets = max(self.paged_octets - octets, 0)
+
+    def lighten_unread(self, count: i64) -> None:
+        """As many messages as ``count`` are about to leave the disk unread: they weigh what all do, on average."""
+        if self.paged_count > 0:
+            self.paged_octets -= self.paged_octets // self.paged_count * count
 
     def first(self) -> Reference | None:
         """Return the next message in memory: the highest level that has one, its lowest number."""
@@ -489,5 +514,7 @@ class Backlog:
                 assert numbers == sorted(set(numbers)), "numbers on disk do not ascend"
                 paged_count += paged.count
         assert paged_count == self.paged_count, f"counted {self.paged_count} on disk, found {paged_count}"
+        assert self.paged_octets >= 0, f"{self.paged_octets} octets on disk"
+        assert paged_count > 0 or self.paged_octets == 0, f"nothing on disk weighs {self.paged_octets}"
         assert loaded == self.loaded, f"counted {self.loaded} in memory, found {loaded}"
         assert octets == self.octets, f"charged {self.octets} octets, found {octets}"

@@ -54,6 +54,8 @@ class Pause:
     ENDING: Final = 32  # its connection ends: what others give back is not for this one
     RETIRING: Final = 64  # the core is detaching it, or a bridge takes no more from it
     LINK: Final = 128  # its link takes nothing at this moment (`cluster/flow.py`)
+    QUOTA: Final = 256  # the client has as much unacknowledged as it takes at once (`mqtt/delivery.py`)
+    MEASURING: Final = 512  # a large body is read to find out how long it will be (`core/queue/measuring.py`)
 
 
 class Window:
@@ -105,6 +107,18 @@ class Objection:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Measurement:
+    """What is to be found out about a large body before it can be written. ``flaw``: why it never can be."""
+
+    def __init__(self) -> None:
+        self.flaw: str = ""
+
+    def step(self) -> bool:
+        """Read a bounded part of it, and count that as work of this turn; True: that was the last."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Consumer:
     """One reader of one queue. Owned by its session; changed only by the queue that it is attached to."""
 
@@ -135,11 +149,16 @@ class Consumer:
         self.delivery_run: Run | None = None  # where the queue notes what it is given, and what it settles; if anywhere
         self.settlement_run: Run | None = None
         self.promised: dict[int, str] = {}  # of these, what an open transaction will settle -> its name
+        self.unwritten: i64 = 0  # the one of these that is measured first: the peer saw nothing of it
         window.consumers.append(self)
 
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Write ``message`` to the peer; ``deliveries`` counts earlier attempts. The protocol overrides this."""
         raise Fault("a consumer that cannot deliver was attached to a queue")
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be found out about ``message``, whose body is large, before `deliver`; None: nothing."""
+        return None
 
     def ended(self, why: str) -> None:
         """The broker took the subscription away (queue deleted, slow, refused): tell the peer. May be overridden."""

@@ -82,7 +82,7 @@ class DeadLetters:
             letter.address = name
             letter.annotate(ACTUAL_EXPIRY, str(self.host.wall))
             if policy.expiry_resources:
-                self._need_own(name, message.address or queue.address, policy.expiry_prefix, policy.expiry_suffix)
+                self._need_own(name, message.address or queue.address, policy.expiry_prefix, policy.given.expiry_suffix)
             self._send_on(letter, queue, message, name)
         elif queue.policy.dead_letter_expired:
             self.bury(queue, message, Reason(EXPIRED, f"expired at {message.expiration}"), 0)
@@ -98,7 +98,7 @@ class DeadLetters:
 
     def _hand_on(self, letter: Message, name: str, policy: Policy) -> None:
         """Give ``letter`` to the queues of the address ``name``; to one of that name where there is none."""
-        letter.language.route(letter, ANYCAST)  # as Artemis has it: any queue of the address takes letters
+        letter.language.route(letter, UNTYPED)  # as Artemis has it: any queue of the address takes letters
         if policy.dead_letter_routed:
             target = Target(name, UNTYPED)
             self.table.resolve(target)

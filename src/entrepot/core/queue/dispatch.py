@@ -17,7 +17,7 @@ from zlib import crc32
 from mypy_extensions import i64
 
 from entrepot.core.queue.backlog import Reference
-from entrepot.core.queue.consumer import REDISTRIBUTOR, Consumer
+from entrepot.core.queue.consumer import LEASE, REDISTRIBUTOR, Consumer
 from entrepot.model.message import Message
 
 HIGHEST_CONSUMER_PRIORITY: Final = 127  # an exclusive consumer of this priority always takes over (classic.md 4.3)
@@ -92,6 +92,8 @@ class Roster:
         self.ready: list[Consumer] = []
         self.turn: i64 = 0
         self.simple: bool = True
+        self.anew: bool = False  # it is simple, and has been since everybody was told to look from the head
+        self.particular: dict[int, None] = {}  # keys of those who do not take just anything
         self.strict: bool = False  # strictOrderDispatch: the first consumer gets all until it is full
         self.exclusive: Consumer | None = None
         self.groups: Groups | None = None
@@ -101,19 +103,28 @@ class Roster:
 
     def add(self, consumer: Consumer) -> None:
         """Take ``consumer`` in, behind those of its own priority."""
-        at = 0
-        while at < len(self.consumers) and self.consumers[at].priority >= consumer.priority:
-            at += 1
-        self.consumers.insert(at, consumer)
+        consumers = self.consumers
+        low = 0
+        high = len(consumers)
+        while low < high:
+            middle = (low + high) >> 1
+            if consumers[middle].priority >= consumer.priority:
+                low = middle + 1
+            else:
+                high = middle
+        consumers.insert(low, consumer)
+        if consumer.selector is not None or consumer.no_local:
+            self.particular[int(consumer.key)] = None
         if consumer.kind == REDISTRIBUTOR:
             self.own += 1
-        if self.all_exclusive or consumer.exclusive:
+        if self._contends(consumer):
             self._contend(consumer)
         self._classify()
 
     def remove(self, consumer: Consumer) -> None:
         """Let ``consumer`` go; its groups and its exclusive right pass on."""
         self.unlist(consumer)
+        self.particular.pop(int(consumer.key), None)
         if consumer in self.consumers:
             self.consumers.remove(consumer)
             if consumer.kind == REDISTRIBUTOR:
@@ -124,7 +135,7 @@ class Roster:
         if self.exclusive is consumer:
             self.exclusive = None
             for candidate in self.consumers:
-                if self.all_exclusive or candidate.exclusive:
+                if self._contends(candidate):
                     self.exclusive = candidate
                     break
         self._classify()
@@ -140,7 +151,7 @@ class Roster:
             self.all_exclusive = all_exclusive
             self.exclusive = None
             for consumer in self.consumers:
-                if all_exclusive or consumer.exclusive:
+                if self._contends(consumer):
                     self._contend(consumer)
         self._classify()
 
@@ -211,7 +222,13 @@ class Roster:
                 search.seen[level] = min(search.seen[level], number)
 
     def rescan(self) -> None:
-        """Somebody's right to a waiting message may have changed: every consumer looks from the head again."""
+        """Somebody's right to a waiting message may have changed: every consumer looks from the head again.
+
+        The simple way moves nobody's cursor, so it is enough to say so once.
+        """
+        if self.anew:
+            return
+        self.anew = self.simple
         for consumer in self.consumers:
             consumer.search = None
             consumer.fresh = True
@@ -283,8 +300,8 @@ class Roster:
         """Note that ``message`` goes to ``consumer``; return whether it is the first of its group there (4.4)."""
         rare = message.rare
         groups = self.groups
-        if groups is None or rare is None or not rare.group:
-            return False
+        if groups is None or rare is None or not rare.group or consumer.kind == REDISTRIBUTOR:
+            return False  # what goes to another node is owned by who reads it there
         owner = groups.owner(rare.group)
         if rare.group_sequence < 0:
             self.changed = owner is not None
@@ -340,6 +357,10 @@ class Roster:
             del consumers[at]
             consumers.insert(last, consumer)
 
+    def _contends(self, consumer: Consumer) -> bool:
+        """Return whether ``consumer`` may be the exclusive one; nothing is dispatched to a lease: it would stop all."""
+        return (self.all_exclusive or consumer.exclusive) and consumer.kind != REDISTRIBUTOR and consumer.kind != LEASE
+
     def _contend(self, consumer: Consumer) -> None:
         owner = self.exclusive
         if (
@@ -350,10 +371,8 @@ class Roster:
             self.exclusive = consumer
 
     def _classify(self) -> None:
-        simple = self.exclusive is None and self.groups is None
-        for consumer in self.consumers:
-            if consumer.selector is not None or consumer.no_local:
-                simple = False
-            if consumer.priority != self.consumers[0].priority:
-                simple = False
-        self.simple = simple
+        consumers = self.consumers
+        level = not consumers or consumers[0].priority == consumers[-1].priority
+        self.simple = level and self.exclusive is None and self.groups is None and not self.particular and self.own == 0
+        if not self.simple:
+            self.anew = False

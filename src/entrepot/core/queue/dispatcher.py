@@ -18,9 +18,10 @@ from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import MESSAGE_CONSUMED, MESSAGE_DISPATCHED
 from entrepot.core.ports import Host, QueueAlarm
 from entrepot.core.queue.backlog import LEVELS, Backlog, Reference, Search
-from entrepot.core.queue.consumer import Consumer, Source
+from entrepot.core.queue.consumer import Consumer, Measurement, Source
 from entrepot.core.queue.dispatch import Roster
 from entrepot.core.queue.gate import Gate
+from entrepot.core.queue.measuring import Measuring
 from entrepot.core.queue.returns import Onward, Returns
 from entrepot.core.queue.stock import RELOAD_OCTETS, RELOAD_STEP, Stock
 from entrepot.model.message import Message
@@ -145,21 +146,29 @@ class Dispatcher(Onward):
             self.effort.spent += octets >> OCTETS_SHIFT
         consumer.delivered += 1
         deliveries: i64 = 0 if reference is None else reference.deliveries
+        rare = message.rare
+        measurement = None if rare is None else _measurement_of(message, consumer)
+        tracked = consumer.tracked or measurement is not None
         run = consumer.delivery_run
         if run is not None:
-            kind: i64 = facts.DELIVERED if consumer.tracked else facts.DELIVERED | (facts.SETTLED << 8)
+            kind: i64 = facts.DELIVERED if tracked else facts.DELIVERED | (facts.SETTLED << 8)
             run.note(kind | (min(deliveries, facts.DETAIL_MAX) << 16), message.number)
-        grouped = self.roster.groups is not None and message.rare is not None
+        grouped = self.roster.groups is not None and rare is not None
         if grouped:
             grouped = self._enter_group(consumer, message)
         window = consumer.window
-        if consumer.tracked:
+        if tracked:
             if reference is None:
                 reference = self.stock.reference(message, 0)
             source.sent(consumer, reference)
             if source.policy.mark_delivered and deliveries == 0:
                 self._mark(message, reference)
-            consumer.deliver(message, deliveries)
+            if measurement is None:
+                consumer.deliver(message, deliveries)
+            else:
+                mark = source.traits.group_first_key if grouped else ""
+                Measuring(source, consumer, reference, measurement, deliveries, mark)
+                grouped = False
         else:
             consumer.deliver(message, deliveries)
             source.settled += 1
@@ -368,3 +377,8 @@ class Dispatcher(Onward):
         """
         if not reference.shown and (reference.paged or self.source.keeps(message)):
             self.host.journal.redelivered(message.number, self.source.identity, 1)
+
+
+def _measurement_of(message: Message, consumer: Consumer) -> Measurement | None:
+    """Return what ``consumer`` has to find out about ``message`` before it can be delivered; None: nothing."""
+    return consumer.measure(message) if message.need_rare().large_id != 0 else None

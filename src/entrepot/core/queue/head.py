@@ -15,10 +15,11 @@ from entrepot.core.addressing.policy import Policy
 from entrepot.core.addressing.traits import Traits
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import MESSAGE_DISCARDED, Hub, Place
-from entrepot.core.events.fates import Fates
 from entrepot.core.events.trace import Run, Trace
+from entrepot.core.queue.fates import Fates
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
+from entrepot.model.told import told_as
 
 ADVISORY: Final = "ActiveMQ.Advisory."  # not traced: advisories are about messages, and nobody misses one
 
@@ -45,7 +46,11 @@ class QueueHead:
         self.barred: bool = self.traits.bars()  # nothing is routed to it now: it is off, or purges and nobody reads
         self.fates: Fates = Fates(hub, policy)
         self.trace: Trace | None = None if definition.address.startswith(ADVISORY) else trace
-        self.arrivals: Run | None = None if self.trace is None else self.trace.arrivals(identity)
+        self.arrivals: Run | None = None
+        if self.trace is not None:
+            named = f"{definition.name}\t{definition.address}\t{definition.routing}"
+            self.trace.define(facts.NAME_QUEUE, identity, named)
+            self.arrivals = self.trace.arrivals(identity)
         self.routing: int = definition.routing
         self.durable: bool = definition.durable
         self.temporary: bool = definition.temporary
@@ -59,7 +64,13 @@ class QueueHead:
     def place(self) -> Place:
         """Return what facts say of this queue."""
         flags = (self.durable, self.temporary, self.definition.auto_created)
-        return Place(self.name, self.address, self.routing, self.identity, flags, self.definition.owner, self.filter)
+        place = Place(self.name, self.address, self.routing, self.identity, flags, self.definition.owner, self.filter)
+        place.began = self.began
+        return place
+
+    def told(self) -> int:
+        """Return what other nodes of a cluster call this queue."""
+        return told_as(self.name, self.routing, self.temporary, self.began)
 
     def keeps(self, message: Message) -> bool:
         """Return whether the journal has ``message`` for this queue since it was sent."""
@@ -79,6 +90,11 @@ class QueueHead:
         trace = self.trace
         if trace is not None:
             trace.note(kind, number, self.identity, peer, detail)
+
+    def end_trace(self) -> None:
+        """Name this queue no longer: it is gone."""
+        if self.trace is not None:
+            self.trace.forget(facts.NAME_QUEUE, self.identity)
 
     def note_accepted(self, message: Message, flags: i64) -> None:
         """Note that ``message`` is in this queue now."""

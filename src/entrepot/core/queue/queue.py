@@ -123,9 +123,9 @@ class Queue(Source):
                 return
         self.stock.wait(message)
 
-    def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64) -> None:
+    def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64, octets: i64) -> None:
         """Note at start that message ``number`` waits on disk; numbers come in ascending order."""
-        self.stock.recovered(number, priority, expiration, deliveries)
+        self.stock.recovered(number, priority, expiration, deliveries, octets)
         self.used = True
 
     # -- who reads ----------------------------------------------------------------------------------------------------
@@ -185,9 +185,10 @@ class Queue(Source):
                 self.promised[int(reference.number)] = reference
                 self.leased += 1
             else:
-                if reference.number <= doubtful and reference.deliveries == 0:
+                seen = reference.number != consumer.unwritten
+                if seen and reference.number <= doubtful and reference.deliveries == 0:
                     self.returns.count(reference)
-                self.returns.retry(reference, attempted)
+                self.returns.retry(reference, attempted and seen)
             if reference.number == last_delivered:
                 attempted = False  # what follows had not been seen
         consumer.queue = None
@@ -225,7 +226,15 @@ class Queue(Source):
         """Be what ``definition`` says from now on; ``condition``: its selector. See `Queues.redefine`."""
         self.definition = definition
         self.filter = condition
-        traits = self.policy.traits_of(definition)
+        self.govern(self.policy)
+
+    def govern(self, policy: Policy) -> None:
+        """Follow ``policy`` from now on, as far as a queue that exists can. See `Queues.govern`."""
+        self.policy = policy
+        self.fates.policy = policy
+        self.fates.refresh()
+        self.roster.strict = policy.strict_order
+        traits = policy.traits_of(self.definition, self.traits)
         self.traits = traits
         self.stock.ring = traits.ring_size
         self.gate.traits = traits
@@ -237,7 +246,7 @@ class Queue(Source):
         """Say whether the queue was used, is unread and empty enough, and has been for its delay (artemis.md 4.1)."""
         traits = self.traits
         busy = self.count > traits.auto_delete_messages >= 0 or self.backlog.owed is not None or self.roster.is_read()
-        if busy or not (self.used or self.accepted > 0 or traits.auto_delete_unused):
+        if busy or self.host.carrying or not (self.used or self.accepted > 0 or traits.auto_delete_unused):
             self.unused_since = -1
             return False
         if self.unused_since < 0:

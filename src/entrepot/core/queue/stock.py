@@ -36,7 +36,12 @@ def holds_enough(backlog: Backlog, policy: Policy) -> bool:
     """Return whether as many messages wait as may: in memory, where others go to disk, and there as well."""
     if policy.full != FULL_PAGE:
         return backlog.count >= policy.max_messages
-    return backlog.count - backlog.paged_count >= policy.max_messages or backlog.paged_count >= policy.page_messages
+    return backlog.count - backlog.paged_count >= policy.max_messages or has_paged_enough(backlog, policy)
+
+
+def has_paged_enough(backlog: Backlog, policy: Policy) -> bool:
+    """Return whether as much waits on disk as may (artemis.md 4.8); ``policy`` says what holds then."""
+    return backlog.paged_count >= policy.page_messages or backlog.paged_octets >= policy.page_octets
 
 
 class Stock:
@@ -60,7 +65,7 @@ class Stock:
         """Return whether this queue or the broker holds as much in memory as it may, or the queue as many messages."""
         memory = self.memory
         policy = self.head.policy
-        if self.backlog.octets >= policy.max_octets or memory.used >= memory.limit:
+        if self.backlog.octets >= policy.max_octets or memory.used >= memory.limit or memory.crowded:
             return True
         return policy.counts and holds_enough(self.backlog, policy)
 
@@ -106,7 +111,7 @@ class Stock:
             self.expiring += 1
         level = self.backlog.level_of(own)
         if self.backlog.is_paging(level):  # it is on disk already, and may not overtake
-            if not self.backlog.page(level, own.number):
+            if not self.backlog.page(level, own.number, own.size):
                 self.roster.rewind(level, own.number - 1)
         else:
             reference = self.reference(own, 0)
@@ -120,13 +125,13 @@ class Stock:
         if self.ring >= 0:
             trim(self)
 
-    def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64) -> None:
+    def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64, octets: i64) -> None:
         """Note at start that message ``number`` waits on disk; numbers come in ascending order."""
         if deliveries > 0:
             self.attempts[int(number)] = deliveries
         self.head.note(facts.RECOVERED, number, 0, 0)
         level = priority if self.head.policy.prioritized else 4
-        self.backlog.page(level, number)
+        self.backlog.page(level, number, octets)
         if expiration:
             self.expiring += 1
 
@@ -142,7 +147,7 @@ class Stock:
                 message = self._renumbered(message)
             journal.page(message, [int(self.head.identity)])
             self.effort.spent += PAGE_UNITS
-        if not self.backlog.page(level, message.number):
+        if not self.backlog.page(level, message.number, message.size):
             self.roster.rewind(level, message.number - 1)
         return True
 
@@ -192,7 +197,7 @@ class Stock:
             if older and not kept:
                 backlog.mixed = True
             elif older:
-                self._page_back(level, [int(reference.number)])
+                self._page_back(level, [int(reference.number)], message.size)
                 if reference.deliveries > 0:
                     self.attempts[int(reference.number)] = reference.deliveries
                 self.memory.release(message)
@@ -205,19 +210,19 @@ class Stock:
         if self.ring >= 0:
             trim(self)
 
-    def put_back_numbers(self, level: i64, numbers: list[int]) -> None:
-        """Let ``numbers`` (ascending), which the journal has for this queue, wait on disk again.
+    def put_back_numbers(self, level: i64, numbers: list[int], octets: i64) -> None:
+        """Let ``numbers`` (ascending), which the journal has for this queue, wait on disk again; they weigh ``octets``.
 
         `count_expiring` says how many have an expiration, `note_attempts` how often each was delivered. Nothing is read
         into memory. The caller lets the queue dispatch after the last one.
         """
         if numbers:
-            self._page_back(level, numbers)
+            self._page_back(level, numbers, octets)
             self.announce()
             if self.ring >= 0:
                 trim(self)
 
-    def _page_back(self, level: i64, numbers: list[int]) -> None:
+    def _page_back(self, level: i64, numbers: list[int], octets: i64) -> None:
         """Add ``numbers`` (ascending), which the journal has for this queue, to what waits on disk."""
         backlog = self.backlog
         paged = backlog.paged[level]
@@ -226,6 +231,7 @@ class Stock:
             backlog.paged[level] = paged
         paged.merge(numbers)
         backlog.paged_count += len(numbers)
+        backlog.paged_octets += octets
         self.roster.rewind(level, numbers[0] - 1)
 
     def count_expiring(self, count: i64) -> None:
@@ -255,7 +261,7 @@ class Stock:
         if numbers:
             paged = self.backlog.paged[level]
             assert paged is not None
-            self.backlog.paged_count -= paged.discard(numbers)
+            self.backlog.left_disk(paged.discard(numbers))
 
     def done(self, message: Message, reference: Reference | None) -> None:
         """The message is done with in this queue: free its memory and tell the journal."""
@@ -324,6 +330,7 @@ class Stock:
 
     def read_in(self, message: Message) -> Reference:
         """Return the reference of a message that was read back from disk."""
+        self.backlog.lighten(message.size)
         reference = self.reference(message, 0)
         if self.attempts:
             reference.deliveries = self.attempts.pop(int(message.number), 0)

@@ -140,7 +140,7 @@ class Taking:
         gone: i64 = 0
         level: i64 = 0
         while level < LEVELS and gone < most:
-            numbers = self.backlog.take_paged(level, min(RELOAD_MESSAGES, most - gone))
+            numbers = self.backlog.take_unread(level, min(RELOAD_MESSAGES, most - gone))
             for number in numbers:
                 self.head.note(facts.REMOVED, number, 0, why)
                 self.stock.discard(number)

@@ -127,6 +127,29 @@ class LastValues(Stock):
         else:
             self._replace(held)
 
+    # -- what others ask -----------------------------------------------------------------------------------------------
+
+    def current(self, key: str) -> Message | None:
+        """Return the newest message with ``key``, from memory or from disk; None when there is none.
+
+        Raises StorageError for what the disk may still answer.
+        """
+        held = self.newest.get(key)
+        if held is None:
+            return None
+        reference = held.reference
+        if reference is not None:
+            return reference.message
+        return load_or_stand_in(self.journal, [int(held.number)])[0]
+
+    def take_back(self, key: str) -> bool:
+        """Be done with what waits with ``key``; False when nothing does."""
+        held = self.newest.get(key)
+        if held is None:
+            return False
+        self._replace(held)
+        return True
+
     # -- what comes back ----------------------------------------------------------------------------------------------
 
     def put_back(self, reference: Reference) -> None:
@@ -185,7 +208,8 @@ class LastValues(Stock):
         paged = self.backlog.behind(older.level)
         if paged is None or paged.discard([int(older.number)]) == 0:
             return  # it is out: a prepared branch has it since before the start
-        self.backlog.paged_count -= 1
+        self.backlog.lighten_unread(1)
+        self.backlog.left_disk(1)
         if older.expires:
             self.expiring -= 1
         self.head.note(facts.REMOVED, older.number, 0, facts.REPLACED)

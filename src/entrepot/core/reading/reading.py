@@ -13,14 +13,14 @@ from entrepot.base.errors import (
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.addressing.binding import passes
-from entrepot.core.addressing.definition import SubscriptionOwner, durable_subscription, subscriber
+from entrepot.core.addressing.definition import durable_subscription, subscriber
 from entrepot.core.addressing.policy import Policies
 from entrepot.core.addressing.queues import Queues, QueueWatcher
 from entrepot.core.addressing.routing import RoutingTable, default_routing
 from entrepot.core.effort import Rest
 from entrepot.core.events import announcing
-from entrepot.core.events import trace as facts
 from entrepot.core.options import BrokerOptions
+from entrepot.core.owners import SubscriptionOwner
 from entrepot.core.ports import Host
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Pause
@@ -227,9 +227,7 @@ class Reading(QueueWatcher):
         if routing == UNTYPED:
             routing = default_routing(self.table, destination.name)
         policy = self.policies.of(destination.name, routing)
-        if routing == MULTICAST:
-            return policy.durable_prefetch if subscription.durable_name else policy.topic_prefetch
-        return policy.queue_prefetch
+        return policy.default_prefetch(routing == MULTICAST, subscription.durable_name != "")
 
     def _source(self, subscription: Subscription, destination: Destination) -> list[Queue]:
         """Return the queues that a subscription to ``destination`` reads, made as needed."""
@@ -240,7 +238,7 @@ class Reading(QueueWatcher):
             routing = default_routing(self.table, destination.name)
         if routing == MULTICAST:
             return [self._topic_queue(subscription, destination)]
-        if is_pattern(destination.name, MIXED):
+        if self.table.wildcards and is_pattern(destination.name, MIXED):
             subscription.patterns.append(destination.name)
             self.host.effort.spent += len(self.table.queues)
             found = self.table.matching(destination.name)
@@ -249,6 +247,9 @@ class Reading(QueueWatcher):
 
     def _topic_queue(self, subscription: Subscription, destination: Destination) -> Queue:
         """Return the queue of a topic subscription: its own for a plain one, the named one for a durable one."""
+        policy = self.policies.of(destination.name, MULTICAST)
+        if not policy.given.auto_create_addresses:
+            self.queues.check_address(destination.name, policy)
         if not subscription.durable_name:
             name = f"{destination.name}#{self.host.ids.consumer_key()}"
             definition = subscriber(name, destination.name, subscription.selector_text)
@@ -265,7 +266,7 @@ class Reading(QueueWatcher):
         name = durable_queue_name(subscription.client_id, subscription.durable_name)
         existing = self.table.queues.get(name)
         if existing is not None:
-            if existing.roster.consumers and not subscription.shared:
+            if existing.roster.is_read() and not subscription.shared:
                 raise SubscriptionInUse(f"the durable subscription {subscription.durable_name!r} is in use")
             had = existing.definition
             same = had.address == destination.name and had.selector == subscription.selector_text
@@ -305,10 +306,6 @@ class Reading(QueueWatcher):
             consumer.selector = subscription.selector
             consumer.no_local = subscription.no_local
         subscription.consumers.append(consumer)
-        if queue.trace is not None:
-            described = f"{consumer.connection}\t{subscription.far}\t{subscription.client_id}"
-            queue.trace.define(facts.NAME_CONSUMER, consumer.key, described)
-            queue.note(facts.ATTACHED, 0, consumer.key, 0)
         queue.attach(consumer)
         announcing.attached(self.host.hub, queue, consumer)
 
@@ -351,9 +348,6 @@ class Reading(QueueWatcher):
     def detach(self, queue: Queue, consumer: Consumer, last_delivered: i64) -> None:
         """Take ``consumer`` from ``queue``, and tell of it."""
         queue.detach(consumer, last_delivered)
-        if queue.trace is not None:
-            queue.note(facts.DETACHED, 0, consumer.key, 0)
-            queue.trace.forget(facts.NAME_CONSUMER, consumer.key)
         announcing.detached(self.host.hub, queue, consumer)
 
     def durable(self, client_id: str, name: str) -> Queue | None:
@@ -365,7 +359,7 @@ class Reading(QueueWatcher):
         queue = self.table.queues.get(durable_queue_name(client_id, name))
         if queue is None:
             return False
-        if queue.roster.consumers:
+        if queue.roster.is_read():
             raise SubscriptionInUse(f"the durable subscription {name!r} is in use", remedy="close its consumer first")
         self.queues.delete(queue, "it was unsubscribed")
         return True

@@ -79,6 +79,7 @@ class Subscription:
             reader.number = self.consumer_number
             reader.origin = self.origin
             reader.subscription = self.durable_name
+            reader.broker = self.far
             reader.selector = "" if self.selector is None else self.selector.text
             reader.prefetch = min(self.window.messages, PREFETCH_SHOWN_MAX)
             reader.priority = self.priority

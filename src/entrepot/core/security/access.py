@@ -26,7 +26,7 @@ from typing import Final
 
 from entrepot.base.errors import AccessDenied
 from entrepot.base.patterns import MIXED, PatternTrie, covers, is_pattern, overlaps, specificity
-from entrepot.core.addressing.routing import RoutingTable, Service, default_routing
+from entrepot.core.addressing.routing import Permit, RoutingTable, Service, Target, default_routing
 from entrepot.core.events.facts import RIGHT_REFUSED, Hub, SecurityFact
 from entrepot.core.queue.queue import Queue
 from entrepot.core.security.directory import Directory, Subject, User
@@ -40,6 +40,8 @@ SUBSCRIBE: Final = 8  # to make and to remove a durable subscription
 CREATE: Final = 16
 DELETE: Final = 32
 MANAGE: Final = 64
+VIEW: Final = 128  # to ask what is there, and ...
+EDIT: Final = 256  # ... to change it, by management messages: only where each operation takes a right of its own
 
 READ: Final = CONSUME | BROWSE | SUBSCRIBE
 WRITE: Final = SEND
@@ -98,8 +100,31 @@ class Rule:
         return found
 
 
+class _Leave(Permit):
+    """That ``subject`` may send to ``destinations``, by the rules that there were when it was looked at last."""
+
+    def __init__(self, access: Access, subject: Subject, destinations: list[Destination], shown: str) -> None:
+        self.access = access
+        self.subject = subject
+        self.destinations = destinations
+        self.shown = shown
+        self.epoch = access.epoch
+
+    def is_stale(self) -> bool:
+        return self.epoch != self.access.epoch
+
+    def renew(self) -> None:
+        if self.epoch != self.access.epoch:
+            self.access.send(self.subject, self.destinations, self.shown)
+            self.epoch = self.access.epoch
+
+
 class Access:
-    """Who may come into one broker, and what he may do. `protect` is called before the first connection, if at all."""
+    """Who may come into one broker, and what he may do.
+
+    `protect` is called before the first connection, if at all, and again when the configuration was read again: then
+    ``epoch`` rises, and who sends is looked at once more. Consumers that are there stay, as in Artemis.
+    """
 
     def __init__(
         self,
@@ -121,6 +146,8 @@ class Access:
         self._temporary: Rule | None = None
         self._narrowest = False
         self._peer: User | None = None  # the nodes of the cluster
+        self.epoch = 0
+        self.management = MANAGEMENT  # rights on this address are those to manage, wherever a request is sent
         self._topics: dict[str, None] = {}  # that were made by somebody who may: they exist for the others
 
     def protect(
@@ -136,14 +163,17 @@ class Access:
         ``temporary``: rights on temporary destinations; None: everybody may have some. ``narrowest``: of the rules for
         a destination the most specific one counts, and not all together.
         """
+        known: PatternTrie[Rule] | None = None if rules is None else PatternTrie(MIXED)
+        for rule in rules or ():
+            assert known is not None
+            known.insert(rule.pattern, rule)
         self._narrowest = narrowest
+        if directory is not None and self._directory is not None:
+            directory.succeed(self._directory)
         self._directory = directory
+        self.epoch += 1
         self._temporary = temporary
-        self._rules = None
-        if rules is not None:
-            self._rules = PatternTrie(MIXED)
-            for rule in rules:
-                self._rules.insert(rule.pattern, rule)
+        self._rules = known
 
     @property
     def guarded(self) -> bool:
@@ -166,6 +196,13 @@ class Access:
             assert self.logins is not None
             self.logins.take(knock, directory)
 
+    def provers(self, certificate: str | None) -> Directory | None:
+        """Return where users are who can prove their passwords (SCRAM). ``certificate`` as in `Directory.recognise`."""
+        directory = self._directory
+        if directory is None or directory.certified is None or (certificate is None and directory.passwords):
+            return directory
+        return None
+
     # -- what sessions ask; each raises AccessDenied -------------------------------------------------------------------
 
     def send(self, subject: Subject, destinations: list[Destination], shown: str = "") -> None:
@@ -174,10 +211,16 @@ class Access:
             return
         for one in destinations:
             if one.name in self._services and not one.queue:
-                self._need(subject, MANAGE, one, shown)
+                asked = Destination(self.management, ANYCAST) if one.name == MANAGEMENT else one
+                self._need(subject, MANAGE, asked, shown)
                 continue
             self._need(subject, SEND, one, shown)
             self._need_existence(subject, one)
+
+    def keep(self, target: Target, subject: Subject, destinations: list[Destination], shown: str = "") -> None:
+        """`send` was asked, and ``target`` is the answer, which is kept: after a change of rights it is asked again."""
+        if self._rules is not None and not subject.peer:
+            target.permit = _Leave(self, subject, destinations, shown)
 
     def consume(self, subject: Subject, destinations: list[Destination], durable: bool, shown: str = "") -> None:
         """``subject`` wants to take messages from all of ``destinations``."""
@@ -203,6 +246,11 @@ class Access:
             self._need(subject, CREATE, destination)
         else:
             self._need_existence(subject, destination)
+
+    def change(self, subject: Subject, destination: Destination) -> None:
+        """``subject`` wants ``destination``, which exists, to be another than it is: whoever may make it may."""
+        if self._rules is not None:
+            self._need(subject, CREATE, destination)
 
     def delete(self, subject: Subject, destination: Destination) -> None:
         """``subject`` wants to remove ``destination`` with all that is in it."""
@@ -234,15 +282,30 @@ class Access:
 
     def answer(self, subject: Subject, destinations: list[Destination]) -> None:
         """``subject`` asks a service of the broker to send its answers there: where he might send, or he may manage."""
-        if self._rules is None or self._given(subject, MANAGEMENT, ANYCAST) & MANAGE:
+        if self._rules is None or self._given(subject, self.management, ANYCAST) & MANAGE:
             return
         self.send(subject, destinations)
+
+    def named(self, user: str) -> Subject:
+        """Return the user of a name, as he is known by his password; one of no group where that is nobody."""
+        directory, peer = self._directory, self._peer
+        if peer is not None and user == peer.subject.name:
+            return peer.subject
+        known = None if directory is None else directory.users.get(user)
+        if known is not None:
+            return known.subject
+        anonymous = None if directory is None else directory.anonymous
+        return anonymous if anonymous is not None and anonymous.name == user else Subject(user)
+
+    def may_manage(self, subject: Subject, address: str, right: int) -> bool:
+        """Return whether ``subject`` has `VIEW` or `EDIT` on the address of an operation (`core/operators/rbac.py`)."""
+        return self._rules is None or subject.peer or bool(self._given(subject, address, ANYCAST) & right)
 
     def is_of(self, subject: Subject, user: str | None) -> bool:
         """Return whether what ``user`` prepared is for ``subject`` to finish: his own, or he may manage the broker."""
         if self._rules is None or subject.peer or subject.name == user:
             return True
-        return bool(self._given(subject, MANAGEMENT, ANYCAST) & MANAGE)
+        return bool(self._given(subject, self.management, ANYCAST) & MANAGE)
 
     # -- rules ---------------------------------------------------------------------------------------------------------
 
@@ -358,3 +421,15 @@ class Access:
         if queue is not None and queue.temporary and queue.routing == ANYCAST:
             return True
         return destination.name.startswith(TEMPORARY_NAMES)
+
+
+def grants(access: Access, name: str, routing: int) -> dict[str, int]:
+    """Return group -> rights on the address ``name``, for who looks at them."""
+    if access._rules is None:
+        return {}
+    rules = [rule for rule in access._rules.lookup_ranked(name) if rule.routing in (UNTYPED, routing)]
+    found: dict[str, int] = {}
+    for rule in rules[-1:] if access._narrowest else rules:
+        for group, rights in rule.grants.items():
+            found[group] = found.get(group, 0) | rights
+    return found

@@ -11,11 +11,14 @@ is recognised the next time without its hash; whose password has to wait for a l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from entrepot.base.errors import InvalidOption, UserUnknown
-from entrepot.core.security.passwords import Kept, same
+from entrepot.base.scram import DIGESTS, ROUNDS, Keys, mac, same
+from entrepot.core.security.passwords import Kept
+
+SECRET_OCTETS: Final = 32
 
 
 class Subject:
@@ -35,9 +38,13 @@ class User:
 
     def __init__(self, name: str, password: str, groups: Iterable[str] = (), *, peer: bool = False) -> None:
         """``password`` as it is kept, see `core/security/passwords.py`. Raises InvalidOption."""
-        self.subject: Final = Subject(name, groups, peer=peer)
+        self.subject = Subject(name, groups, peer=peer)
         self.kept: Final = Kept(password)
         self._mark = b""  # of the password that was right last
+
+    def follow(self, former: User) -> None:
+        """Be the same person as ``former``, whose connections are open."""
+        self.subject = former.subject
 
     def recognises(self, password: str) -> bool:
         """Return whether ``password`` is right, as far as that can be told at once."""
@@ -105,7 +112,22 @@ class Directory:
         self.names_suffice: Final = names_suffice
         self.passwords: Final = passwords
         self.certified: Final = None if certified is None else sorted(certified, key=lambda one: not one.exact)
+        self._secret = b""  # of which salts are made for who has none
         self._costly: Final = next((user.kept for user in self.users.values() if user.kept.hashed), None)
+
+    def succeed(self, former: Directory) -> None:
+        """Stand in the place of ``former``: who came in by that has the groups that this one gives him, at once.
+
+        Who is not known any more keeps the rights of everybody alone.
+        """
+        if former is self:
+            return
+        for name, user in former.users.items():
+            subject, now = user.subject, self.users.get(name)
+            subject.groups.clear()
+            if now is not None:
+                subject.groups.update(now.subject.groups)
+                now.follow(user)
 
     def recognise(self, name: str | None, password: str | None, certificate: str | None = None) -> Subject | None:
         """Return who that is, as far as that can be told at once; None: a hash has to be looked at, that of `kept`.
@@ -122,6 +144,22 @@ class Directory:
         if user is not None and password is not None and user.recognises(password):
             return user.subject
         return None if self._costly is not None else self.concluded(name, False)
+
+    def keys(self, name: str, digest: str, draw: Callable[[int], bytes]) -> tuple[Keys, Subject | None]:
+        """Return what SCRAM asks of ``name``, and who proves it; None: nobody, and no proof is right.
+
+        Who is not known, and who is kept by another hash, has keys as well, the same each time: names cannot be found
+        out. ``draw`` returns octets of chance.
+        """
+        if not self._secret:
+            self._secret = draw(SECRET_OCTETS)
+        salt = mac("SHA-256", self._secret, name.encode("utf-8", "surrogatepass"))
+        user = self.users.get(name)
+        keys = None if user is None else user.kept.keys(digest, salt)
+        if user is not None and keys is not None:
+            return keys, user.subject
+        size = DIGESTS[digest][1]
+        return Keys(digest, ROUNDS, salt, draw(size), draw(size)), None
 
     def kept(self, name: str | None) -> Kept:
         """Return the hash to look at: the user's, or any, or names could be found out by the time a refusal takes."""

@@ -4,6 +4,7 @@ A kept password is one of
 
     scrypt:8192:8:1:SALT:HASH     cost, block size, parallelism; salt and hash in base64 (RFC 7914)
     pbkdf2:1024:SALT:HASH         rounds of HMAC with SHA-1; salt and hash in hexadecimal digits (RFC 8018; Artemis)
+    scram:SHA-256:4096:...        keys that prove it in SCRAM (`base/scram.py`)
     plain:secret                  the password itself
 
 The hash is scrypt of the password in UTF-8. A password that ends with NUL is first replaced by the SHA-256 of its
@@ -23,9 +24,11 @@ from typing import Final
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption
+from entrepot.base.scram import Keys, keys_of, matches, read, same
 
 SCRYPT: Final = "scrypt"
 PLAIN: Final = "plain"
+SCRAM: Final = "scram"
 PBKDF2: Final = "pbkdf2"
 ROUNDS_MAX: Final = 1_000_000  # half a second
 COST: Final = 8192
@@ -44,7 +47,8 @@ class Kept:
     def __init__(self, text: str) -> None:
         """Read ``scrypt:...`` or ``plain:...``. Raises InvalidOption; its message does not repeat the text."""
         form, _, rest = text.partition(":")
-        self.hashed: Final = form in (SCRYPT, PBKDF2)
+        self.hashed: Final = form in (SCRYPT, PBKDF2, SCRAM)
+        self._keys: dict[str, Keys] = {}  # by digest; of a plain password they are made when they are asked for
         self._rounds = 0
         self._plain: bytes = b""
         self._cost = (COST, BLOCK_SIZE, PARALLELISM)
@@ -56,6 +60,9 @@ class Kept:
             self._read(rest)
         elif form == PBKDF2:
             self._read_rounds(rest)
+        elif form == SCRAM:
+            self._keys = read(rest)
+            self._hash = next(iter(self._keys.values())).stored
         else:
             raise InvalidOption("a password is kept in a form that is not known", remedy=REMEDY)
 
@@ -91,6 +98,8 @@ class Kept:
         """Return whether ``password`` is the one that is kept."""
         if not self.hashed:
             return same(self._plain, password.encode("utf-8", "surrogatepass"))
+        if self._keys:
+            return matches(self._keys, password)
         if self._rounds:
             import hashlib  # noqa: PLC0415 - as in `_scrypt`
 
@@ -99,18 +108,17 @@ class Kept:
             return same(self._hash, found) and not octets.endswith(b"\0")
         return same(self._hash, _scrypt(password, self._salt, self._cost, len(self._hash)))
 
+    def keys(self, digest: str, salt: bytes) -> Keys | None:
+        """Return the keys of SCRAM, made with ``salt`` where the password itself is kept; None: there are none."""
+        if not self.hashed and digest not in self._keys:
+            self._keys[digest] = keys_of(digest, self._plain.decode("utf-8", "surrogatepass"), salt)
+        return self._keys.get(digest)
+
     def mark(self, password: str) -> bytes:
         """Return what tells a password that has matched before from others, without the cost of the hash."""
         import hashlib  # noqa: PLC0415 - as in `_scrypt`
 
         return hashlib.blake2b(password.encode("utf-8", "surrogatepass"), key=self._hash[:64]).digest()
-
-
-def same(one: bytes, other: bytes) -> bool:
-    """Return whether both are the same, after a time that does not tell where they differ."""
-    import hmac  # noqa: PLC0415 - as in `_scrypt`
-
-    return hmac.compare_digest(one, other)
 
 
 def hashed(password: str, salt: bytes) -> str:

@@ -11,20 +11,25 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.records import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.journal.log import JournalCore
-from entrepot.model.message import Rare
+from entrepot.model.message import Message, Rare
 
 PRODUCERS_KEPT: Final = 10_000
 NEVER_SENT: Final = -(1 << 62)
 
 
-def cache_of(address: str, rare: Rare) -> str:
-    """Return under which name the duplicate id of a message to ``address`` is remembered.
+def cache_of(address: str, message: Message, rare: Rare) -> str:
+    """Return under which name the duplicate id of ``message``, sent to ``address``, is remembered; "": it is not asked.
 
-    Ids of bridges have a cache of their own beside those of senders (artemis.md 1.14).
+    Ids of bridges have a cache of their own beside those of senders (artemis.md 1.14). What a node of the cluster sends
+    on is asked for that node's id alone: its producer's may be known here from the way out, and dropping what comes
+    back would lose it.
     """
-    return f"BRIDGE.{address}" if rare.bridged else address
+    if rare.bridged:
+        return f"BRIDGE.{address}"
+    return address if message.marked(ROUTE_TO) is None else ""
 
 
 class SeenIds:
@@ -46,7 +51,10 @@ class Duplicates:
     def seen(self, address: str, identity: bytes) -> bool:
         """Return whether ``identity`` came to ``address`` before."""
         remembered = self.addresses.get(address)
-        return remembered is not None and identity in remembered.ids
+        if remembered is None or identity not in remembered.ids:
+            return False
+        self.journal.parts.rely()  # whoever is told so must not be told before that message is on disk
+        return True
 
     def remember(self, address: str, identity: bytes, limit: i64, durable: bool) -> None:
         """Note ``identity``; call inside the journal batch that stores its message. ``limit`` 0 remembers nothing."""
@@ -82,6 +90,14 @@ class Duplicates:
             if durable:
                 self.journal.delete(KIND_DUPLICATE, _key(address, identity))
         return len(remembered.ids)
+
+    def forget_one(self, address: str) -> bool:
+        """Forget the oldest id of ``address``; False when there is none."""
+        remembered = self.addresses.get(address)
+        if remembered is None or not remembered.ids:
+            return False
+        self._forget_oldest(remembered)
+        return True
 
     def _forget_oldest(self, remembered: SeenIds) -> None:
         for identity, durable in remembered.ids.items():
@@ -138,7 +154,10 @@ class Sequences:
 
     def seen(self, producer: str, sequence: i64) -> bool:
         """Return whether ``producer`` sent the message ``sequence`` before."""
-        return sequence <= self.last.get(producer, NEVER_SENT)
+        if sequence > self.last.get(producer, NEVER_SENT):
+            return False
+        self.journal.parts.rely()  # as of `Duplicates.seen`
+        return True
 
     def note(self, producer: str, sequence: i64, durable: bool) -> None:
         """Note a message; call inside the journal batch that stores it."""

@@ -14,6 +14,7 @@ from entrepot.core.addressing.routing import RoutingTable
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.stock import has_paged_enough
 from entrepot.model.message import Message
 
 SENT: Final = 0
@@ -47,7 +48,7 @@ class FlowControl:
         if not queue.stock.is_full():
             return SENT
         full = queue.policy.full
-        if full == FULL_PAGE and queue.backlog.paged_count >= queue.policy.page_messages:  # artemis.md 4.8
+        if full == FULL_PAGE and has_paged_enough(queue.backlog, queue.policy):
             full = queue.policy.page_full
         if full == FULL_FAIL and not self.granted:
             raise AddressFull(
@@ -119,7 +120,8 @@ class FlowControl:
 
     def free_waiters(self) -> None:
         """Let blocked producers go on, where there is room again."""
-        if not self.waiting or self.host.memory.used > self.host.memory.limit // 2:
+        memory = self.host.memory
+        if not self.waiting or memory.used > memory.limit // 2 or memory.crowded:
             return
         free: list[SpaceWaiter] = []
         space = self.host.journal.space

@@ -3,19 +3,25 @@
 Where there are very many queues, the record comes at once and the queues take turns: `Owing`. A queue that anything
 else happens to first, another message or its end, takes what it is owed before that; so each sees what it would have
 seen, a moment later, and what is durable is on disk with its send. A new subscriber that is told very much of before,
-over turns, is told all of it before what is new: `Deferral`.
+over turns, is told all of it before what is new: `Deferral`. What a large transaction sends is seen when all of it is
+stored: `Postponement`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mypy_extensions import i64
 
-from entrepot.base.reasons import READER_BEHIND, Reason
+from entrepot.base.reasons import FULL, READER_BEHIND, Reason
+from entrepot.core.addressing.address_settings import FULL_DROP, FULL_PAGE
 from entrepot.core.effort import Rest
 from entrepot.core.events import announcing
-from entrepot.core.ports import Host
+from entrepot.core.ports import Host, Postponed
+from entrepot.core.queue.head import QueueHead
 from entrepot.core.queue.owed import Owed
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.stock import has_paged_enough
 from entrepot.model.address import ANYCAST
 from entrepot.model.message import Message
 
@@ -26,6 +32,14 @@ def hand_out(host: Host, message: Message, queues: list[Queue]) -> None:
         durable = [int(queue.identity) for queue in queues if queue.durable]
         if durable:
             host.journal.store(message, durable)
+    if host.postponed is not None:
+        host.postponed.add(message, queues)
+    else:
+        spread(host, message, queues)
+
+
+def spread(host: Host, message: Message, queues: list[Queue]) -> None:
+    """Let ``message``, whose record is written, enter ``queues``."""
     rare = message.rare
     if len(queues) > host.effort.stride and (rare is None or rare.large_id == 0):  # large bodies are the sender's yet
         for queue in queues:
@@ -45,6 +59,30 @@ def enter(host: Host, queue: Queue, message: Message) -> None:
         announcing.dropped(host.hub, queue.place(), None, "", Reason(READER_BEHIND))
 
 
+def enter_late(host: Host, queue: Queue, message: Message) -> None:
+    """Let ``message``, whose record was written earlier, enter ``queue``, if that has not to drop what is too much."""
+    if queue.stock.is_full() and drops(queue):
+        drop(host, queue, message)
+        if message.stored and message.durable and queue.durable:
+            host.journal.settle(message.number, queue.identity)
+        return
+    enter(host, queue, message)
+
+
+def drops(queue: Queue) -> bool:
+    """Return whether ``queue``, which is full, drops what comes."""
+    policy = queue.policy
+    if policy.full == FULL_PAGE and has_paged_enough(queue.backlog, policy):
+        return policy.page_full == FULL_DROP
+    return policy.full == FULL_DROP
+
+
+def drop(host: Host, queue: Queue, message: Message) -> None:
+    """``queue`` is full, and drops what comes: tell of it."""
+    announcing.dropped(host.hub, queue.place(), message, host.ids.identity_of(message), Reason(FULL))
+    queue.drop(message, queue.roster.last_key())
+
+
 def owe(host: Host, queue: Queue, message: Message) -> None:
     """Let ``queue`` have ``message`` before anything else that comes to it."""
     owed = queue.backlog.owed
@@ -56,6 +94,59 @@ def owe(host: Host, queue: Queue, message: Message) -> None:
         host.memory.hold(message)
     else:
         enter(host, queue, message)
+
+
+class Postponement(Postponed):
+    """Messages that are stored, and what they are to enter: one queue, nearly always, or ``several``."""
+
+    def __init__(self, host: Host) -> None:
+        self.host: Host = host
+        self.messages: list[Message] = []
+        self.queues: list[Queue | None] = []
+        self.several: dict[int, list[Queue]] = {}
+        self.at: i64 = 0
+
+    def add(self, message: Message, queues: Sequence[QueueHead]) -> None:
+        """Let ``message`` enter ``queues`` later."""
+        own = [queue for queue in queues if isinstance(queue, Queue)]
+        if len(own) == 1:
+            self.put(message, own[0])
+        elif own:
+            self.several[len(self.messages)] = own
+            self.messages.append(message)
+            self.queues.append(None)
+
+    def put(self, message: Message, queue: Queue) -> None:
+        """Let ``message`` enter ``queue`` later."""
+        self.messages.append(message)
+        self.queues.append(queue)
+
+    def hand_out(self, most: i64, patient: bool) -> bool:
+        """Let the next ``most`` enter, fewer if the turn is over and ``patient``; return whether those were all."""
+        host = self.host
+        last: i64 = min(self.at + most, len(self.messages))
+        while self.at < last:
+            at = self.at
+            self.at += 1
+            queue = self.queues[at]
+            if queue is not None:
+                enter_late(host, queue, self.messages[at])
+            else:
+                self._spread(self.messages[at], self.several.pop(int(at)))
+            if patient and host.effort.is_over():
+                break
+        return self.is_done()
+
+    def is_done(self) -> bool:
+        """Return whether all have entered."""
+        return self.at == len(self.messages)
+
+    def _spread(self, message: Message, queues: list[Queue]) -> None:
+        if len(queues) > self.host.effort.stride:
+            spread(self.host, message, queues)
+            return
+        for queue in queues:
+            enter_late(self.host, queue, message)
 
 
 class Debt(Owed):

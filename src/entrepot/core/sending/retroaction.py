@@ -73,7 +73,7 @@ class Retroaction(Retroactive):
         forward.passing.append(forward.target)  # without a type: to both
         order.forwards = [forward]
         if not known:
-            table.add_divert(order)
+            self.queues.follow(order)
         return True
 
     def created(self, queue: Queue) -> None:
@@ -108,5 +108,5 @@ class Retroaction(Retroactive):
         for routing in range(len(TYPES)):
             kept = table.queues.get(queue_of(address, routing))
             if kept is not None:
-                table.remove_divert(f"{PREFIX}{address}.divert{SUFFIX}")
+                self.queues.forget(f"{PREFIX}{address}.divert{SUFFIX}")
                 self.queues.delete(kept, "its address is gone")

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.errors import InvalidDestination
 from entrepot.base.patterns import MIXED, matches
-from entrepot.base.reasons import FULL, SAME_DUPLICATE_ID, Reason
+from entrepot.base.reasons import SAME_DUPLICATE_ID
 from entrepot.core.addressing.addresses import Addresses, written
-from entrepot.core.addressing.binding import ROUTE_TO
+from entrepot.core.addressing.binding import ROUTE_TO, passes
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import Copy, Divert, Plan, RoutingTable, Target
 from entrepot.core.events import announcing
-from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import ARRIVALS, QUEUE_FULL
 from entrepot.core.identities import Identities
 from entrepot.core.options import BrokerOptions
 from entrepot.core.ports import Host
-from entrepot.core.queue.head import ADVISORY
-from entrepot.core.reading.recollection import Recollections
+from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.schedule import ScheduledMessages, ScheduleOutlet
 from entrepot.core.scheduling.timed import (
     Schedule,
@@ -33,16 +32,38 @@ from entrepot.core.scheduling.timed import (
 )
 from entrepot.core.sending.duplicates import Duplicates, cache_of
 from entrepot.core.sending.flow import BLOCKED, DROPPED, DUPLICATE, SCHEDULED, SENT, FlowControl
-from entrepot.core.sending.handing import hand_out
+from entrepot.core.sending.handing import Postponement, drop, hand_out
+from entrepot.core.sending.recollection import Recollections
 from entrepot.core.sending.repetitions import Repetitions
 from entrepot.journal.condition import again
 from entrepot.journal.log import JournalCore
 from entrepot.model import address as names
-from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.message import Message, Rare
 from entrepot.model.origins import ORIGINAL_ID, ORIGINAL_NUMBER, note_origin
+from entrepot.model.told import TOLD, TOLD_MULTICAST, TOLD_REMOTE, TOLD_TEMPORARY, is_temporary
 
+NO_OTHER: Final = TOLD_MULTICAST | TOLD_TEMPORARY  # where one of these is gone, no other one stands for it
+FAR: Final = TOLD | TOLD_REMOTE  # in ids of queues of nodes behind this one
 INGRESS: Final = "_AMQ_INGRESS_TIMESTAMP"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Detour:
+    """Takes messages for queues of other nodes that this one does not know (any more)."""
+
+    def park(self, ids: bytes, copy: Copy) -> None:
+        """Let the message of ``copy`` wait until it is known what ``ids`` are."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Grouping:
+    """Says where messages of a group go, where the nodes of a cluster agree about that."""
+
+    def choose(self, message: Message, target: Target) -> list[Queue]:
+        """Return the queues that ``message``, of a group, goes to; ``target.choice.routes`` says where from there."""
+        raise NotImplementedError
 
 
 class Sending(ScheduleOutlet):
@@ -65,6 +86,8 @@ class Sending(ScheduleOutlet):
         self.repetitions: Repetitions = Repetitions()
         self.recollections: Recollections = Recollections(host, self.policies)
         self.sent: i64 = 0
+        self.detour: Detour | None = None
+        self.grouping: Grouping | None = None
         self.strayed: i64 = 0  # ids of queues, that other nodes said, which are none here
         scheduled.outlet = self
 
@@ -87,6 +110,26 @@ class Sending(ScheduleOutlet):
                 return SENT
         return self._send_with_care(message, target)
 
+    def send_later(self, message: Message, target: Target, postponed: Postponement) -> None:
+        """Accept ``message`` for ``target`` as `send` does, but let its queues have it from ``postponed``."""
+        message.number = self.ids.next_number()
+        self.sent += 1
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        queue = target.only
+        simple = message.rare is None and not target.stamps and not target.careful and not target.parts
+        if simple and queue is not None and not queue.stock.is_full():
+            if message.durable and queue.durable:
+                self.journal.store(message, target.only_id)
+            postponed.put(message, queue)
+            return
+        host = self.host
+        host.postponed = postponed
+        try:
+            self._send_with_care(message, target)
+        finally:
+            host.postponed = None
+
     def _send_with_care(self, message: Message, target: Target) -> int:
         if target.service is not None:
             target.service.take(message, target.routing)
@@ -107,7 +150,9 @@ class Sending(ScheduleOutlet):
 
     def _send_once(self, message: Message, target: Target, rare: Rare) -> int:
         identity = rare.duplicate_id
-        cache = cache_of(target.name, rare)
+        cache = cache_of(target.name, message, rare)
+        if not cache:
+            return self._admit(message, target)
         if self.duplicates.seen(cache, identity):
             return self.repeated(message, target, SAME_DUPLICATE_ID)
         policy = self.policies.of(target.name, target.routing)
@@ -129,7 +174,6 @@ class Sending(ScheduleOutlet):
         if queue is not None:
             queue.fates.repeat()
         announcing.repeated(self.host.hub, message, target.name, identity, code)
-        self._note_nowhere(facts.DUPLICATE, message, target)
         return DUPLICATE
 
     def _route(self, message: Message, target: Target) -> int:
@@ -141,7 +185,6 @@ class Sending(ScheduleOutlet):
             self._collect(message, target, plan, main)
         if not main.queues and not plan.copies:
             announcing.unrouted(self.host.hub, message, target.name)
-            self._note_nowhere(facts.UNROUTED, message, target)
             if target.policy is not None and target.policy.unrouted_dead:
                 self.host.unrouted(message, target.routing)
         if not plan.copies:
@@ -168,8 +211,9 @@ class Sending(ScheduleOutlet):
     def _follows(self, message: Message, target: Target, copy: Copy) -> bool:
         """Do as the node says that sent ``message`` here: fill ``copy``. False: it says nothing that means a queue.
 
-        An id of a queue that is gone leads nowhere (artemis.md 1.14). With all of them gone the message goes to what
-        takes it here now: Artemis drops it. It does not go back over the cluster.
+        An id of a subscription that is gone leads nowhere, and so does that of a temporary queue (artemis.md 1.14).
+        Where a queue is gone the message goes to another one of its address, here or on another node, and to a new one
+        where there is none: Artemis drops it.
         """
         route = message.marked(ROUTE_TO)
         forget_routes(message)
@@ -177,22 +221,48 @@ class Sending(ScheduleOutlet):
             return False
         message.unmark(ROUTE_TO)
         table = self.table
+        homeless = False
+        unknown = b""
         for at in range(0, len(route) - 7, 8):
             identity = int.from_bytes(route[at : at + 8], "big", signed=True)
-            queue = table.by_identity.get(identity)
+            queue = table.told(identity)
             remote = table.remotes.get(identity)
             if queue is not None and (queue.address == target.name or matches(queue.address, target.name, MIXED)):
-                if queue not in copy.queues:
+                if queue.routing == MULTICAST and not passes(queue, message):
+                    self.strayed += 1  # the subscription was made anew, with another filter
+                elif queue not in copy.queues:
                     copy.queues.append(queue)
-            elif remote is not None and remote.address == target.name:
+            elif remote is not None and matches(remote.address, target.name, MIXED):
                 copy.add_routes({remote.route_key: remote.route})
                 if remote.queue not in copy.queues:
                     copy.queues.append(remote.queue)
             else:
                 self.strayed += 1
-        if not copy.queues:
-            copy.queues.extend(target.choice.choose_here(message))
+                if identity & FAR == FAR and not is_temporary(identity):
+                    unknown += route[at : at + 8]
+                else:
+                    homeless = homeless or identity & NO_OTHER == 0
+        if unknown and self.detour is not None:
+            self.detour.park(unknown, copy)
+        if homeless and not copy.queues:
+            self._rehouse(message, target, copy)
         return True
+
+    def _rehouse(self, message: Message, target: Target, copy: Copy) -> None:
+        """Find another queue for ``message``, whose own is gone: of this node, of another one, or a new one."""
+        anycast = Target(target.name, ANYCAST)
+        self.table.resolve(anycast)
+        found = anycast.choice.choose_here(message)
+        if not found:
+            found = anycast.choice.choose(message)
+            if anycast.choice.routes is not None:
+                copy.add_routes(anycast.choice.routes)
+        if not found and anycast.choice.is_empty():
+            try:
+                found = [self.queues.need(Destination(target.name, ANYCAST))]
+            except InvalidDestination:
+                return  # nothing may be made here: it is told as what no queue takes
+        copy.queues.extend(found)
 
     def send_scheduled(self, message: Message, text: str) -> None:
         """Send ``message``, whose time has come, to the destinations that ``text`` names. Raises Refused."""
@@ -200,14 +270,6 @@ class Sending(ScheduleOutlet):
         if target.version != self.table.version:
             self.addresses.refresh(target)
         self._route(message, target)
-
-    def _note_nowhere(self, kind: i64, message: Message, target: Target) -> None:
-        """Note that ``message`` came and is in no queue of ``target``, where there is a trace."""
-        trace = self.host.trace
-        if trace is not None and not target.name.startswith(ADVISORY):
-            identity = self.ids.identity_of(message)
-            trace.identity(message.number, identity)
-            trace.note(kind, message.number, trace.number_of(facts.NAME_ADDRESS, target.name), message.origin, 0)
 
     def _deliver(self, message: Message, copy: Copy) -> int:
         """Hand ``message`` to those queues of ``copy`` that take it; SENT, BLOCKED or DROPPED."""
@@ -222,10 +284,7 @@ class Sending(ScheduleOutlet):
         if verdict == DROPPED:
             full = [queue for queue in queues if self.flow.verdict_of(queue) == DROPPED]
             for queue in full:
-                self._note_nowhere(facts.UNROUTED, message, Target(queue.name, queue.routing))
-                identity = self.ids.identity_of(message)
-                announcing.dropped(self.host.hub, queue.place(), message, identity, Reason(FULL))
-                queue.drop(message, queue.roster.last_key())
+                drop(self.host, queue, message)
             queues = [queue for queue in queues if queue not in full]
         if verdict == SENT and self.journal.pages and not self.flow.has_disk(message, queues):
             verdict = BLOCKED
@@ -269,7 +328,7 @@ class Sending(ScheduleOutlet):
         rare.duplicate_id = b""
         note_origin(made, message.address, divert.name, routing)
         if target.routing != routing:
-            made.language.route(made, MULTICAST if target.routing == MULTICAST else ANYCAST)
+            made.language.route(made, target.routing)
         if target.version != self.table.version:
             self.addresses.refresh(target)
         if target.stamps and target.policy is not None:
@@ -288,7 +347,7 @@ class Sending(ScheduleOutlet):
             self.addresses.refresh(target)
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
-        chosen = target.choice.candidates() if peek else target.choice.choose(message)
+        chosen = target.choice.candidates() if peek else self._chosen(message, target)
         if not peek and target.choice.routes is not None:
             copy.add_routes(target.choice.routes)
         self.host.effort.spent += len(target.choice.every) >> 2  # the filter of each is looked at
@@ -303,6 +362,13 @@ class Sending(ScheduleOutlet):
             copy.careful.append(target)
             if not chosen:
                 copy.unread.append(target)
+
+    def _chosen(self, message: Message, target: Target) -> list[Queue]:
+        """Return the queues that ``message`` goes to now; the turns of groups of bindings move on."""
+        grouping, rare = self.grouping, message.rare
+        if grouping is None or rare is None or not rare.group:
+            return target.choice.choose(message)
+        return grouping.choose(message, target)
 
     def _divert(self, message: Message, target: Target, plan: Plan, copy: Copy, peek: bool) -> bool:
         """Follow the diverts of ``target``; return whether the address itself gets nothing."""

@@ -329,7 +329,9 @@ class _Committing(_Ending):
         """Send it: from memory, or as the journal kept it."""
         if self.branch.recovered:
             number, text = self.branch.recovered[at]
-            self.send(self.journal.reading.load(number), self.sending.addresses.target(names.parse(text)))
+            message = self.journal.reading.load(number)
+            message.stored = False  # only the copy of the promise is on disk, and that goes
+            self.send(message, self.sending.addresses.target(names.parse(text)))
         else:
             super().send_one(at)
         self.forget_copy(at)

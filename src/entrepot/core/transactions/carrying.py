@@ -3,13 +3,16 @@
 A commit of 100,000 messages is 0.2 s of work, and everything happens on one thread. So it is done in portions; others
 have their turns in between, and send what they send. What holds meanwhile:
 
-- One bracket of the journal is open from the first message to the last: its batch is on disk whole or not at all, after
-  a crash at whatever point. What others have stored meanwhile is in the same batch, and is confirmed with it.
+- What it says to the journal is a bracket in parts (`journal/parts.py`): there whole or not at all, after a crash at
+  whatever point. What others have stored meanwhile is in batches of their own, and is confirmed when those are on disk.
+- Its messages enter their queues when all of it is stored (`Postponement`): so nobody does anything, and is told that
+  it is done, because of a message that a crash may still take back.
 - What can be refused is refused before the first message is stored. From then on limits are not asked (``granted``,
-  within a portion only), nor whether the disk is short of space (`StoreLimits.pledged`): the port holds the batch as it
-  holds any other. A queue that is to be deleted is deleted when the commit is complete: `finish`.
-- One transaction at a time is carried out so; those that come meanwhile wait for their turn, and between two of them
-  the batch is handed over. A small one is done at once.
+  within a portion only), nor whether the disk is short of space (`StoreLimits.pledged`): the port holds its batches as
+  it holds any other. A queue that is to be deleted is deleted when the commit is complete: `finish`.
+- It does not run ahead of the disk (`JournalCore.is_behind`): what others store is synced with what is before it.
+- One transaction at a time is carried out so; those that come meanwhile wait for their turn. A small one is done at
+  once, in one batch.
 - Who asked, a session, does nothing else until it is done: nothing of it overtakes its commit, or the answer to it.
   When it is gone, the work goes on all the same.
 """
@@ -28,11 +31,15 @@ from entrepot.core.effort import Effort, Rest
 from entrepot.core.ports import Host
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.queue.queue import Queue
+from entrepot.core.records import KIND_BRANCH, KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.core.sending.duplicates import Sequences, cache_of
+from entrepot.core.sending.handing import Postponement
 from entrepot.core.sending.sending import Sending
 from entrepot.core.transactions.transaction import Settlement, Signal, Transaction
+from entrepot.journal.log import Waiter
 from entrepot.model.message import Message
 
+PRIVATE: Final = {KIND_DUPLICATE: True, KIND_SEQUENCE: True, KIND_BRANCH: True}  # what a commit says of itself
 SEND_UNITS: Final = 2  # of `core/effort.py`: to lay out a record, besides what its queue counts
 SETTLE_UNITS: Final = 2
 LIGHT_SHIFT: Final = 2  # to look whether a message can be sent, or to forget it, is a quarter of a unit
@@ -56,6 +63,9 @@ class Work:
         self.done: bool = False
         self.error: EntrepotError | None = None
         self.begun: bool = False  # the bracket is open
+        self.decided: bool = False  # and closed: all is stored, and counts
+        self.postponed: Postponement | None = None  # of one that takes turns: what is stored, for its queues
+        self.patient: bool = True  # a portion ends when the turn is over
         self.looked: i64 = 0
         self.sent: i64 = 0
         self.settled: i64 = 0
@@ -71,23 +81,36 @@ class Work:
             if self.look(most):
                 self._begin()
             return False
+        postponed = self.postponed
+        if self.decided and postponed is not None:
+            return postponed.hand_out(most, self.patient)
         journal = self.host.journal
         flow = self.sending.flow
         granted = flow.granted
         flow.granted = True
         journal.space.limits.pledged = True
+        if postponed is not None:
+            journal.parts.enter()
         try:
             most -= self._send(most)
             if self.sent == self.to_send:
                 self._settle(most)
+            if self.sent == self.to_send and self.settled == self.to_settle:
+                self.close()
+                self.decided = True
         finally:
+            if postponed is not None:
+                if self.decided:
+                    journal.parts.end()
+                else:
+                    journal.parts.leave()
             journal.space.limits.pledged = False
             flow.granted = granted
         return self.is_complete()
 
     def is_complete(self) -> bool:
         """Return whether nothing is left to be done."""
-        return self.begun and self.sent == self.to_send and self.settled == self.to_settle
+        return self.decided and (self.postponed is None or self.postponed.is_done())
 
     def close(self) -> None:
         """All of it is done: write what comes last, within the bracket."""
@@ -113,18 +136,26 @@ class Work:
     def _begin(self) -> None:
         self.transaction.signal(self.signal)
         self.identities.clear()
-        self.host.journal.begin()
         self.begun = True
+        journal = self.host.journal
+        if self.postponed is None:
+            journal.begin()
+        else:
+            self.host.carrying = True
+            journal.parts.begin(PRIVATE)
         sequences = self.sequences
-        if sequences is not None:
-            for producer, sequence in self.transaction.sequences.items():
+        noted = self.transaction.sequences
+        if sequences is not None and noted:
+            journal.parts.enter()
+            for producer, sequence in noted.items():
                 sequences.note(producer, sequence, self.transaction.durable)
+            journal.parts.leave()
 
     def _check(self, message: Message, target: Target) -> None:
         sending = self.sending
         rare = message.rare
-        if rare is not None and rare.duplicate_id and sending.policies.of(target.name, target.routing).id_cache > 0:
-            cache = cache_of(target.name, rare)
+        cache = "" if rare is None or not rare.duplicate_id else cache_of(target.name, message, rare)
+        if cache and rare is not None and sending.policies.of(target.name, target.routing).id_cache > 0:
             key = f"{cache}\0{rare.duplicate_id.hex()}"
             if key in self.identities or sending.duplicates.seen(cache, rare.duplicate_id):
                 raise DuplicateRejected(f"transaction {self.transaction.name} repeats a message id on {target.name}")
@@ -133,31 +164,41 @@ class Work:
 
     def _send(self, most: i64) -> i64:
         """Send the next messages; return how many."""
+        effort = self.host.effort
         first: i64 = self.sent
         last: i64 = min(first + most, self.to_send)
         while self.sent < last:
             self.sent += 1
+            effort.spent += SEND_UNITS
             self.send_one(self.sent - 1)
-        self.host.effort.spent += (last - first) * SEND_UNITS
-        return last - first
+            if self.patient and effort.is_over():
+                break
+        return self.sent - first
 
     def send_one(self, at: i64) -> None:
         """Send message ``at`` of those that are to be sent."""
         message = self.transaction.sends[at]
-        self.send(message, self.transaction.targets[at])
+        target = self.transaction.targets[at]
+        if target.permit is not None and target.permit.is_stale():
+            target = target.bare()  # it was looked at before this was promised: nothing of it is refused now
+        self.send(message, target)
 
     def send(self, message: Message, target: Target) -> None:
         """Send ``message``."""
         try:
-            self.sending.send(message, target)
+            if self.postponed is None:
+                self.sending.send(message, target)
+            else:
+                self.sending.send_later(message, target, self.postponed)
         except Refused as refusal:  # where it was to go is gone, since that was looked at
             self.letters.bury_unsendable(message, written(target), refusal)
 
     def _settle(self, most: i64) -> None:
+        effort = self.host.effort
         last: i64 = min(self.settled + most, self.to_settle)
-        self.host.effort.spent += (last - self.settled) * SETTLE_UNITS
-        while self.settled < last:
+        while self.settled < last and not (self.patient and effort.is_over()):
             self.settled += 1
+            effort.spent += SETTLE_UNITS
             self.settle_one(self.settled - 1)
 
     def settle_one(self, at: i64) -> None:
@@ -196,6 +237,21 @@ class Completing(QueueWatcher):
         self.transactions.finish()
 
 
+class _Synced(Waiter):
+    """Lets a commit go on that was ahead of the disk."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self.transactions: Transactions = transactions
+
+    def stored(self, token: bytes) -> None:
+        """The disk has what was written so far."""
+        self.transactions.go_on()
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It may never have it: the next portion says what becomes of that."""
+        self.transactions.go_on()
+
+
 class Transactions(Rest):
     """Ends the transactions of one broker. ``under_way``: the large one that is being carried out."""
 
@@ -208,7 +264,9 @@ class Transactions(Rest):
         self.under_way: Work | None = None
         self.queued: list[Work] = []
         self._at_it: bool = False
+        self._held: bool = False  # until the disk has what was written so far
         self._ended_at: i64 = -1  # ns: when the last large one was done
+        self._synced: _Synced = _Synced(self)
 
     def commit(self, transaction: Transaction, asker: Rest | None = None) -> Work | None:
         """Do all of ``transaction`` in one atomic batch of the journal; None when that is done.
@@ -225,6 +283,7 @@ class Transactions(Rest):
         size: i64 = work.to_send + work.to_settle
         if asker is not None and (size > self.host.effort.stride or self.queued):
             return self._begin(work, asker)
+        work.patient = False
         try:
             while not work.begun:
                 work.portion(size + 1)
@@ -235,13 +294,13 @@ class Transactions(Rest):
         try:
             while not work.portion(size + 1):
                 pass
-            work.close()
         finally:
             self.host.journal.end()
         return None
 
     def _begin(self, work: Work, asker: Rest) -> Work | None:
         """Begin a large one, or let it wait until those before it are done and handed over."""
+        work.postponed = Postponement(self.host)
         self.queued.append(work)
         if self.under_way is None and len(self.queued) == 1 and self.host.now != self._ended_at:
             self.resume()
@@ -281,6 +340,8 @@ class Transactions(Rest):
 
     def resume(self) -> None:
         """Go on with what is under way, or with the next."""
+        if self._held:
+            return
         work = self.under_way
         if work is None:
             if not self.queued:
@@ -289,13 +350,19 @@ class Transactions(Rest):
             self.under_way = work
         effort = self.host.effort
         self._carry_out(work, effort.stride)
-        if not work.done or self.queued:
+        if (not work.done and not self._held) or (work.done and self.queued):
             effort.later(self)
+
+    def go_on(self) -> None:
+        """Go on with what waited for the disk."""
+        self._held = False
+        self.host.effort.later(self)
 
     def finish(self) -> None:
         """Complete what is under way now: what is to happen next may not happen in the middle of it."""
         work = self.under_way
         while work is not None and work.begun and not work.done and not self._at_it:
+            work.patient = False
             self._carry_out(work, 1 << 30)
 
     def _carry_out(self, work: Work, stride: i64) -> None:
@@ -305,7 +372,11 @@ class Transactions(Rest):
         try:
             while not work.is_complete():
                 work.portion(stride)
-                if effort.is_over():  # the end may be a turn of its own: the whole batch is handed over
+                if work.patient and work.begun and not work.decided and self.host.journal.is_behind():
+                    self._held = True
+                    self.host.journal.confirm(self._synced, b"")
+                    return
+                if work.patient and effort.is_over():
                     return
         except (Refused, StorageError) as error:
             self._end(work, error)
@@ -317,10 +388,12 @@ class Transactions(Rest):
     def _end(self, work: Work, error: EntrepotError | None) -> None:
         self.under_way = None
         self._ended_at = self.host.now
-        if work.begun:
-            if error is None:
-                work.close()
-            self.host.journal.end()
+        self.host.carrying = False
+        postponed = work.postponed
+        if work.begun and error is not None:  # a disk that failed in the middle: what was stored is there
+            self.host.journal.parts.end()
+            if postponed is not None:
+                postponed.hand_out(1 << 30, False)
         elif error is not None and work.rolls_back:
             self.roll_back(work.transaction)
         work.error = error

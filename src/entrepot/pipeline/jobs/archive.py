@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from entrepot.base.errors import InvalidOption, PeerError, Unreachable
+from entrepot.base.errors import InvalidOption, PeerError
 from entrepot.pipeline import options as option_table
 from entrepot.pipeline import schema as columns
-from entrepot.pipeline.causes import PipelineError, cause_of
+from entrepot.pipeline.causes import PipelineError, lasts, told_apart
 from entrepot.pipeline.jobs import layout
 from entrepot.pipeline.jobs.layout import Kept, Mark
 from entrepot.pipeline.jobs.storage import Storage
@@ -253,9 +253,9 @@ class Archiver:
             return
         found = told_apart(error)
         if isinstance(found, PipelineError):
-            if issubclass(found.kind, Unreachable):
-                return
-            raise found
+            if lasts(found):
+                raise found
+            return
         self._failures[destination] = self._failures.get(destination, 0) + 1
         if self._failures[destination] > FAILURES_MAX:
             raise found
@@ -277,11 +277,6 @@ class Archiver:
         stream = self.spark.readStream.format("entrepot").options(**self._given[destination]).load()
         writer = stream.writeStream.foreachBatch(land).option("checkpointLocation", checkpoint)
         return writer.trigger(**trigger).start()
-
-
-def told_apart(error: Exception) -> Exception:
-    """Return the sentence that matters in an exception of Spark, or the exception."""
-    return cause_of(error) or error
 
 
 def _source(destination: str, given: Mapping[str, str]) -> dict[str, str]:

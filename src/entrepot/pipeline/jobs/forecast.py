@@ -1,10 +1,9 @@
 """A model of demand forwarding: what becomes of what is produced in a network of brokers. Arithmetic, no Spark.
 
-- What is produced for a *queue* at a broker is shared by its own consumers, and by one bridge for each neighbour behind
-  which there are consumers. A bridge counts as ``weight`` consumers for each broker behind it that has some, however
-  many: 1 when it stands in the row with them, 0 when it only gets what they cannot take (it has a lower priority). What
-  comes over a bridge is shared in the same way by the broker behind it, but never goes where it has been, and crosses
-  at most ``reach`` bridges.
+- What is produced for a *queue* at a broker goes round among its own consumers and its bridges: a bridge has one place
+  in the row for each broker with consumers behind it that asked for itself. Or bridges get only what consumers cannot
+  take (they have a lower priority): ``bridges_last``. What comes over a bridge goes round in the same way at the broker
+  behind it, but never where it has been, and crosses at most ``reach`` bridges. `rotation.py` plays it through.
 - Nobody gets more than he can take; what is too much for one goes to the others; what is too much for all waits.
 - Of what is published to a *topic* every subscriber gets a copy, and one copy goes over each bridge behind which there
   are subscribers.
@@ -20,37 +19,30 @@ from itertools import pairwise
 from typing import Final
 
 from entrepot.base.errors import InvalidOption
+from entrepot.pipeline.jobs.rotation import Bridge, Local, Rotation
 
 FOLLOW: Final = "follow"
 GONE: Final = "gone"
 CLIENTS: Final = (FOLLOW, GONE)
-WEIGHT_UNKNOWN: Final = 1.0
 MARGIN: Final = 0.7  # of what its consumers have shown that they can take, a queue should need at most so much
 LEAST: Final = 1e-9
 TOPIC: Final = "/topic/"
-WAYS_MAX: Final = 10_000  # of one queue from one broker: a full mesh of seven that everything may cross
 
 
 class Place:
-    """One queue or topic at one broker. ``capacity``: of one consumer, 0 when none was seen."""
+    """One queue or topic at one broker. Rates: messages a second.
 
-    def __init__(self, produced: float = 0.0, consumers: float = 0.0, capacity: float = 0.0) -> None:
+    ``capacity``: what one consumer was seen to take, 0 when none was seen. ``limited``: it could not have taken more,
+    because messages waited for it or it was busy all the time; otherwise it takes at least so much.
+    """
+
+    def __init__(
+        self, produced: float = 0.0, consumers: float = 0.0, capacity: float = 0.0, *, limited: bool = True
+    ) -> None:
         self.produced = produced
         self.consumers = consumers
         self.capacity = capacity
-
-
-class Way:
-    """From the broker of a message to that of a consumer, with ``weight`` of all that is produced there."""
-
-    def __init__(self, brokers: tuple[str, ...], weight: float) -> None:
-        self.brokers: Final = brokers
-        self.weight: Final = weight
-
-    @property
-    def end(self) -> str:
-        """Where it is consumed."""
-        return self.brokers[-1]
+        self.limited = limited
 
 
 class Network:
@@ -68,8 +60,8 @@ class Network:
         self.wanted: set[tuple[str, str, str]] = set()
         self.reach = 1
         self.seconds = 0.0
-        self.weight = WEIGHT_UNKNOWN
-        self.weight_measured = False
+        self.bridges_last = False
+        self.order_measured = False
 
     @property
     def queues(self) -> list[str]:
@@ -88,6 +80,15 @@ class Network:
     def capacity(self, queue: str) -> float:
         """Return what one consumer of ``queue`` takes: the best that any of them showed."""
         return max((place.capacity for (_, name), place in self.places.items() if name == queue), default=0.0)
+
+    def limit(self, queue: str) -> float:
+        """Return the most that one consumer of ``queue`` takes; infinite while none was seen at its limit."""
+        best = max(
+            (place for (_, name), place in self.places.items() if name == queue and place.capacity),
+            key=lambda place: (place.capacity, place.limited),
+            default=None,
+        )
+        return best.capacity if best is not None and best.limited else math.inf
 
     def demand(self, queue: str, path: Sequence[str]) -> dict[str, int]:
         """Return the neighbours of the last broker of ``path`` where a message that came this way may go on.
@@ -125,30 +126,38 @@ class Network:
     def _beyond(self, path: Sequence[str]) -> list[str]:
         return sorted(there for here, there in self.edges if here == path[-1] and there not in path)
 
-    def find_reach(self) -> None:
-        """Take from what bridges asked for how far demand reaches: a broker asks for what those behind it ask for."""
-        ways = [1 + max(0, self.distance(queue, (here, there))) for here, there, queue in self.wanted]
-        self.reach = max(ways, default=1)
+    def find_reach(self, crossed: int = 1) -> None:
+        """Take from what bridges asked for how far demand reaches: a broker asks for what those behind it ask for.
 
-    def weigh(self) -> None:
-        """Find out as how many consumers a bridge counts, where bridges and consumers of a queue stand in one row."""
-        shares: list[tuple[float, float]] = []
-        for (broker, queue), place in self.places.items():
-            came = {here: rate for (here, *rest), rate in self.forwarded.items() if rest == [broker, queue]}
-            inflow = place.produced + sum(came.values())
-            if queue.startswith(TOPIC) or place.consumers <= LEAST or inflow <= LEAST:
-                continue
-            links = place.produced * sum(self.demand(queue, (broker,)).values())
-            links += sum(rate * sum(self.demand(queue, (here, broker)).values()) for here, rate in came.items())
-            links /= inflow
-            if links > LEAST:
-                crossed = sum(r for (here, _, name), r in self.forwarded.items() if (here, name) == (broker, queue))
-                share = min(crossed / inflow, 0.99)
-                shares.append((inflow, share * place.consumers / (links * (1 - share))))
-        everything = sum(inflow for inflow, _ in shares)
-        if everything > 0:
-            self.weight = sum(inflow * weight for inflow, weight in shares) / everything
-            self.weight_measured = True
+        ``crossed``: how many bridges a message was seen to cross; in a full mesh what is asked for does not tell.
+        """
+        ways = [1 + max(0, self.distance(queue, (here, there))) for here, there, queue in self.wanted]
+        self.reach = max(crossed, *ways) if ways else crossed
+
+    def find_order(self) -> None:
+        """Find out whether bridges stand among consumers or behind them: what says better what was forwarded."""
+        self.order_measured = any(
+            place.consumers > LEAST and self._flows(broker, queue) and self.demand(queue, (broker,))
+            for (broker, queue), place in self.places.items()
+            if not queue.startswith(TOPIC)
+        )
+        if self.order_measured:
+            self.bridges_last = min((False, True), key=self._misfit)
+
+    def _flows(self, broker: str, queue: str) -> bool:
+        return self.places[broker, queue].produced > LEAST or any(
+            rest == [broker, queue] for _, *rest in self.forwarded
+        )
+
+    def _misfit(self, last: bool) -> float:
+        """Return how many messages a second the model has cross where they did not, or the other way round."""
+        self.bridges_last = last
+        said = predict(self).forwarded
+        return sum(
+            abs(self.forwarded.get(edge, 0.0) - said.get(edge, 0.0))
+            for edge in {*self.forwarded, *said}
+            if not edge[2].startswith(TOPIC)
+        )
 
     def changed(self, times: float, without: str | None, clients: str) -> Network:
         """Return this network with ``times`` the load and without a broker, whose clients go elsewhere or are gone."""
@@ -157,7 +166,7 @@ class Network:
             raise InvalidOption("nothing is left of the network without its only broker")
         made = Network(rest)
         made.edges = {edge for edge in self.edges if without not in edge}
-        made.weight, made.weight_measured, made.seconds = self.weight, self.weight_measured, self.seconds
+        made.bridges_last, made.order_measured, made.seconds = self.bridges_last, self.order_measured, self.seconds
         made.reach = self.reach
         for (broker, queue), place in self.places.items():
             homes = [broker] if broker != without else (rest if clients == FOLLOW else [])
@@ -165,7 +174,8 @@ class Network:
                 there = made.place(home, queue)
                 there.produced += place.produced * times / len(homes)
                 there.consumers += place.consumers / len(homes)
-                there.capacity = max(there.capacity, place.capacity)
+                if place.capacity > there.capacity:
+                    there.capacity, there.limited = place.capacity, place.limited
         return made
 
 
@@ -194,13 +204,16 @@ class Prediction:
         return produced + sum(r for (_, there, name), r in self.forwarded.items() if (there, name) == (broker, queue))
 
     def utilisation(self, broker: str) -> float | None:
-        """Return which part of what its consumers can take they get; None without consumers."""
+        """Return which part of what its consumers can take they get; None without consumers.
+
+        None too where what one of them can take is not known.
+        """
         able = taken = 0.0
         for (name, queue), place in self.network.places.items():
             if name == broker and place.consumers > LEAST:
-                able += place.consumers * self.network.capacity(queue)
+                able += place.consumers * self.network.limit(queue)
                 taken += self.consumed.get((name, queue), 0.0)
-        return taken / able if able > 0 else None
+        return taken / able if 0 < able < math.inf else None
 
     def cross(self, way: Sequence[str], queue: str, rate: float) -> None:
         """Let ``rate`` go along ``way``."""
@@ -223,7 +236,7 @@ def predict(network: Network) -> Prediction:
 
 
 def _predict_topic(network: Network, topic: str, made: Prediction) -> None:
-    each = network.capacity(topic)
+    each = network.limit(topic)
     for broker in network.brokers:
         produced = network.place(broker, topic).produced
         if produced > LEAST:
@@ -233,7 +246,7 @@ def _predict_topic(network: Network, topic: str, made: Prediction) -> None:
         subscribers = network.consumers(broker, topic)
         if subscribers:
             arriving = made.arriving(broker, topic)
-            taken = min(arriving, each) if each else arriving
+            taken = min(arriving, each)
             made.consumed[broker, topic] = taken * subscribers
             if arriving - taken > LEAST:
                 made.waiting[broker, topic] = (arriving - taken) * subscribers
@@ -249,64 +262,40 @@ def _spread(network: Network, topic: str, path: tuple[str, ...]) -> Iterator[tup
 # -- queues ------------------------------------------------------------------------------------------------------------
 
 
-def ways(network: Network, queue: str, broker: str, weight: float) -> list[Way]:
-    """Return where what is produced at ``broker`` goes; ``weight``: as how many consumers a bridge counts."""
-    found: list[Way] = []
-    _follow(network, queue, (broker,), 1.0, weight, found)
-    return found
-
-
-def _follow(network: Network, queue: str, path: tuple[str, ...], share: float, weight: float, found: list[Way]) -> None:
-    own = network.consumers(path[-1], queue)
-    onward = network.demand(queue, path)
-    each = weight if own else 1.0
-    total = own + each * sum(onward.values())
-    if own:
-        found.append(Way(path, share * own / total))
-    for there, brokers in onward.items():
-        if len(found) < WAYS_MAX:
-            _follow(network, queue, (*path, there), share * each * brokers / total, weight, found)
-
-
 def _predict_queue(network: Network, queue: str, made: Prediction) -> None:
-    each = network.capacity(queue)
-    free = {b: network.consumers(b, queue) * each if each else math.inf for b in network.brokers}
-    left: dict[str, float] = {}
+    produced: dict[str, float] = {}
     for broker in network.brokers:
-        produced = network.place(broker, queue).produced
-        if produced > LEAST and not ways(network, queue, broker, 1.0):
-            made.stranded[broker, queue] = produced
+        rate = network.place(broker, queue).produced
+        if rate <= LEAST:
+            continue
+        if network.consumers(broker, queue) or network.demand(queue, (broker,)):
+            produced[broker] = rate
         else:
-            left[broker] = produced
-    # First every taker's share as its weight says, then what was too much for one to those that only get the rest.
-    for weight in (network.weight, network.weight or 1.0):
-        for broker, produced in left.items():
-            left[broker] = _share(queue, produced, ways(network, queue, broker, weight), free, made)
-    for broker, produced in left.items():
-        if produced > LEAST:
-            made.waiting[broker, queue] = produced
+            made.stranded[broker, queue] = rate
+    if not produced:
+        return
+    rows: dict[str, list[Local | Bridge]] = {
+        broker: [*_locals(network, broker, queue), *_bridges(network, broker, queue)] for broker in network.brokers
+    }
+    flow = Rotation(rows, network.reach, last=network.bridges_last).play(produced)
+    for (here, there), rate in flow.crossed.items():
+        made.forwarded[here, there, queue] = rate
+    for broker, rate in flow.consumed.items():
+        made.consumed[broker, queue] = rate
+    for broker, rate in flow.waiting.items():
+        made.waiting[broker, queue] = rate
 
 
-def _share(queue: str, produced: float, takers: list[Way], free: dict[str, float], made: Prediction) -> float:
-    """Give ``produced`` to those with a weight and room, in proportion; return what nobody could take."""
-    takers = [way for way in takers if way.weight > LEAST and free[way.end] > LEAST]
-    while produced > LEAST and takers:
-        total = sum(way.weight for way in takers)
-        at_end: dict[str, float] = {}
-        for way in takers:
-            at_end[way.end] = at_end.get(way.end, 0.0) + way.weight
-        step = min(1.0, *(free[end] * total / (weight * produced) for end, weight in at_end.items()))
-        given = produced * step
-        for way in takers:
-            part = given * way.weight / total
-            free[way.end] -= part
-            made.consumed[way.end, queue] = made.consumed.get((way.end, queue), 0.0) + part
-            made.cross(way.brokers, queue, part)
-        produced -= given
-        takers = [way for way in takers if free[way.end] > LEAST]
-        if step >= 1.0:
-            break
-    return max(produced, 0.0)
+def _locals(network: Network, broker: str, queue: str) -> list[Local]:
+    """Return the consumers of ``queue`` at ``broker``; one that was there for a part of the time has that share."""
+    count = network.consumers(broker, queue)
+    limit = network.limit(queue)
+    rest = count - math.floor(count)
+    return [Local(limit) for _ in range(math.floor(count))] + ([Local(limit, rest)] if rest > LEAST else [])
+
+
+def _bridges(network: Network, broker: str, queue: str) -> list[Bridge]:
+    return [Bridge(there) for there, brokers in network.demand(queue, (broker,)).items() for _ in range(brokers)]
 
 
 # -- what follows from it ----------------------------------------------------------------------------------------------
@@ -318,10 +307,11 @@ def headroom(network: Network) -> dict[str, float]:
     Those of a queue all together; each subscriber of a topic by itself, so the one with the most counts.
     """
     found = {}
-    made = predict(network)
+    made = Prediction(network)
     for queue in network.queues:
         each = network.capacity(queue)
         if queue.startswith(TOPIC):
+            _predict_topic(network, queue, made)
             most = max(
                 (made.arriving(broker, queue) for broker in network.brokers if network.consumers(broker, queue)),
                 default=0.0,
@@ -337,12 +327,16 @@ def headroom(network: Network) -> dict[str, float]:
 
 
 def recommend(network: Network) -> list[str]:
-    """Return where consumers of queues are missing, and from where some could come."""
+    """Return where consumers of queues are missing, and from where some could come.
+
+    Where no consumer was seen at its limit, a broker that produces needs one.
+    """
     said = []
     for queue in network.queues:
         if queue.startswith(TOPIC):  # a further subscriber takes nothing off the others
             continue
-        each = network.capacity(queue)
+        limit = network.limit(queue)
+        each = limit if limit < math.inf else 0.0
         spare: dict[str, int] = {}
         lacking: dict[str, int] = {}
         for broker in network.brokers:
@@ -371,5 +365,5 @@ def _advice(queue: str, broker: str, place: Place, count: int, each: float, spar
             moves.append(f"move {moved} there from {there}")
     if count:
         moves.append(f"add {count} there")
-    assumed = "" if each else " (how much a consumer takes was not seen)"
+    assumed = "" if each else " (no consumer was seen at its limit: one is taken to be enough)"
     return f"{text}: {', '.join(moves)}{assumed}"

@@ -8,6 +8,7 @@ the model does not say what was measured, the report says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SLICE_US: Final = 1_000_000  # over which the best rate of a consumer is taken
+WAITED_US: Final = 100_000  # at least so long waits what comes to a consumer at its limit
+BEFORE: Final = 3  # and while it takes at least so many others
+CALIBRATION: Final = (
+    "To find out, trace some seconds in which they catch up: `entrepot queue pause`, and `entrepot queue resume` when "
+    "messages of ten seconds wait."
+)
 FIT: Final = 0.15  # of what is produced: a larger difference between model and measurement is said
 
 
@@ -51,8 +58,9 @@ def measure(spark: SparkSession, places: Sequence[str | Path], target: Storage) 
         _take_traffic(network, copies, names)
         _take_unread(network, found, names)
         _take_consumers(network, found, names)
-    network.find_reach()
-    network.weigh()
+    again = copies.where((fn.col("state") == life.FORWARDED) & fn.col("came_from").isNotNull())
+    network.find_reach(1 if again.isEmpty() else 2)
+    network.find_order()
     return network, sorted(set(survey.faults))
 
 
@@ -75,23 +83,38 @@ def _take_traffic(network: Network, copies: Any, names: dict[int, str]) -> None:
 
 
 def _take_capacity(network: Network, done: Any, names: dict[int, str]) -> None:
-    """Find out what one consumer can take: what it did in its best second, or what its usual message takes it.
+    """Find out what one consumer takes: its limit where it was seen at it, otherwise what it takes at least.
 
-    Both are lower bounds. The first is right for one that is never idle, whose messages wait in its window; the second
-    for one that waits for messages. Of who acknowledges by receiving only the first is known.
+    It was at its limit in a second in which every message had waited, in the queue or in its window, for several others
+    that it took before. What it did in other seconds, and what the usual time from delivered to acknowledged allows,
+    does not say that it could not take more.
     """
+    slices = done.groupBy("node", "name", "reader", fn.floor(fn.col("last_at") / SLICE_US).alias("slice")).agg(
+        fn.count("*").alias("count"),
+        (fn.max("last_at") - fn.min("last_at")).alias("span"),
+        fn.min(fn.col("last_at") - fn.col("began_at")).alias("waited"),
+    )
+    each = fn.col("span") / (fn.col("count") - 1)
+    full = (fn.col("span") >= SLICE_US // 2) & (fn.col("waited") >= fn.greatest(fn.lit(WAITED_US), BEFORE * each))
+    readers = (
+        slices.where("count > 1")
+        .groupBy("node", "name", "reader")
+        .agg(
+            fn.percentile_approx(fn.when(full, 1e6 / each), 0.5, 1000).alias("limit"),
+            (fn.max("count") * 1e6 / SLICE_US).alias("best"),
+        )
+    )
+    for row in readers.collect():
+        place = network.place(names[row["node"]], row["name"])
+        rate = row["limit"] or row["best"]
+        if rate > place.capacity:
+            place.capacity, place.limited = rate, row["limit"] is not None
     kept = fn.when(fn.col("last_at") > fn.col("delivered_at"), fn.col("last_at") - fn.col("delivered_at"))
     usual = done.groupBy("node", "name").agg(fn.percentile_approx(kept, 0.5, 1000).alias("kept"))
     for row in usual.where("kept is not null").collect():
-        network.place(names[row["node"]], row["name"]).capacity = 1e6 / row["kept"]
-    slices = done.groupBy("node", "name", "reader", fn.floor(fn.col("last_at") / SLICE_US).alias("slice")).agg(
-        fn.count("*").alias("count"),
-        (fn.max("last_at") - fn.min("delivered_at")).alias("busy"),
-    )
-    best = slices.withColumn("rate", fn.col("count") * 1e6 / fn.greatest(fn.col("busy"), fn.lit(1000)))
-    for row in best.where("count > 1").groupBy("node", "name").agg(fn.max("rate").alias("rate")).collect():
         place = network.place(names[row["node"]], row["name"])
-        place.capacity = max(place.capacity, row["rate"])
+        if 1e6 / row["kept"] > place.capacity and not place.limited:
+            place.capacity = 1e6 / row["kept"]
 
 
 def _take_unread(network: Network, found: Traces, names: dict[int, str]) -> None:
@@ -227,60 +250,81 @@ def warnings(made: Plan) -> list[str]:
         for (broker, queue), rate in sorted(made.after.stranded.items())
     ]
     said += [
-        f"{queue}: {rate:.3g} a second more wait at {broker} than all consumers in reach have shown to take"
+        f"{queue}: {rate:.3g} a second more wait at {broker} than all consumers in reach can take"
         for (broker, queue), rate in sorted(made.after.waiting.items())
     ]
+    for queue, factor in sorted(headroom(made.after.network).items()):
+        if factor < 1 and made.after.network.limit(queue) == math.inf:
+            said.append(
+                f"{queue}: {made.scenario} is {1 / factor:.3g} times what its consumers were seen to take. Whether "
+                f"they can is not known, because none was seen at its limit. {CALIBRATION}"
+            )
     return said + made.misfit()
 
 
+def advice(made: Plan) -> list[str]:
+    """Return where consumers belong; nothing where the model does not say what was measured."""
+    if made.misfit():
+        return ["no advice: the model does not say what was measured (see Attention)"]
+    return recommend(made.after.network)
+
+
+WELL_PLACED: Final = "every broker has the consumers that it needs for what is produced there"
 LOADS: Final = ("broker", "load/s", "predicted/s", "consumers busy", "predicted busy")
 EDGES: Final = ("from", "to", "measured/s", "model/s", "predicted/s")
 
 
 def _parts(made: Plan) -> list[tuple[str, Sequence[str], list[list[Any]]]]:
-    room = [[queue, factor] for queue, factor in sorted(headroom(made.network).items())]
-    left = [[queue, factor] for queue, factor in sorted(headroom(made.after.network).items())]
+    room, left = _room(made.network), _room(made.after.network)
     return [
         ("Brokers", LOADS, _loads(made)),
         ("Forwarding", EDGES, _edges(made)),
-        ("Headroom today", ("queue", "times the load"), room),
-        (f"Headroom with {made.scenario}", ("queue", "times that load"), left),
+        ("Headroom today", ("queue", "times the load", "seen"), room),
+        (f"Headroom with {made.scenario}", ("queue", "times that load", "seen"), left),
     ]
 
 
-def _weight(made: Plan) -> str:
-    how = "measured" if made.network.weight_measured else "assumed: no broker had both bridges and consumers of a queue"
+def _room(network: Network) -> list[list[Any]]:
+    """Return the rows of a table of headroom; "at least" where no consumer was seen at its limit."""
+    return [
+        [queue, factor, "at least" if network.limit(queue) == math.inf else "limit"]
+        for queue, factor in sorted(headroom(network).items())
+    ]
+
+
+def _order(made: Plan) -> str:
+    where = "get what consumers cannot take" if made.network.bridges_last else "stand in one row with consumers"
+    how = "measured" if made.network.order_measured else "assumed: no broker had both bridges and consumers of a queue"
     reach = "one bridge" if made.network.reach == 1 else f"up to {made.network.reach} bridges"
-    return (
-        f"A bridge counts as {made.network.weight:.2f} consumers ({how}). Messages cross {reach}. "
-        f"Traced: {made.network.seconds:.1f} s."
-    )
+    return f"Bridges {where} ({how}). Messages cross {reach}. Traced: {made.network.seconds:.1f} s."
 
 
 def text_of(made: Plan) -> str:
     """Return the report as text."""
-    lines = [f"Scenario: {made.scenario}.", _weight(made)]
+    lines = [f"Scenario: {made.scenario}.", _order(made)]
     lines += [f"Attention: {said}" for said in (*made.faults, *warnings(made))]
     for title, names, rows in _parts(made):
         lines += ["", title, *pages.columns(names, rows)]
-    advice = recommend(made.after.network)
-    lines += ["", "Placement", *(advice or ["every broker has the consumers that it needs for what is produced there"])]
+    lines += [
+        "",
+        "Placement",
+        *(advice(made) or ["every broker has the consumers that it needs for what is produced there"]),
+    ]
     return "\n".join(lines) + "\n"
 
 
 def page_of(made: Plan) -> str:
     """Return the report as a page that needs no other file."""
-    parts = [pages.paragraph(f"Scenario: {made.scenario}."), pages.paragraph(_weight(made))]
+    parts = [pages.paragraph(f"Scenario: {made.scenario}."), pages.paragraph(_order(made))]
     parts += [pages.verdict(said, good=False) for said in (*made.faults, *warnings(made))]
     for title, names, rows in _parts(made):
         parts += [pages.heading(title), pages.table(names, rows)]
     parts.append(
         pages.bars([(f"{a} → {b}", rate) for a, b, _, _, rate in _edges(made)], "predicted forwarding, a second")
     )
-    advice = recommend(made.after.network)
+    found = advice(made)
     parts.append(pages.heading("Placement"))
-    parts += [pages.verdict(said, good=False) for said in advice]
-    if not advice:
-        said = "every broker has the consumers that it needs for what is produced there"
-        parts.append(pages.verdict(said, good=True))
+    parts += [pages.verdict(said, good=False) for said in found]
+    if not found:
+        parts.append(pages.verdict(WELL_PLACED, good=True))
     return pages.page("Plan", parts)

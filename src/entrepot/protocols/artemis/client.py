@@ -24,12 +24,14 @@ from entrepot.protocols.artemis.packets import (
     Ping,
     SubscribeTopology,
 )
+from entrepot.protocols.artemis.primitives import Connector
 from entrepot.protocols.artemis.schema import VERSION_MAX
 from entrepot.protocols.session import CORE, NEVER, Session, Shell
 
 GREETING_TIMEOUT: Final = 10 * SECOND
 PINGS_PER_TTL: Final = 3
 TTL_MS: Final = 60_000
+MEMBERS_MAX: Final = 1_000  # that are kept of what a server says
 """What Artemis' clients ask for; how long a server believes that a silent client lives."""
 
 
@@ -67,7 +69,8 @@ class CoreClient(Session):
         self.failure: str = ""
         self.ready: bool = True
         self.alarm: i64 = NEVER
-        self.node: str = ""
+        self.node: str = ""  # of the server, where it tells first of itself: Artemis tells of its members in any order
+        self.members: dict[str, Connector] = {}  # node -> where it is, as the greeting said
         self.version: i64 = VERSION_MAX
         self.out: BytesWriter = self.writer  # where whole frames are written now
         self._lost: bool = False
@@ -131,6 +134,8 @@ class CoreClient(Session):
         """Take the version of the server, with the end of its first list of members."""
         if packet.exit or self.live:
             return
+        if packet.primary is not None and len(self.members) < MEMBERS_MAX:
+            self.members[packet.node] = packet.primary
         if packet.server_version > 0:
             self._speak(packet.server_version)
         if packet.primary is None or not self.node:

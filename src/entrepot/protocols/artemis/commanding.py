@@ -304,6 +304,7 @@ class Commands(Reattachable):
         naming = self.naming
         if naming is not None:
             naming.end()
+        session.acceptor.leave(session.subject.name)
         sessions = session.acceptor.sessions
         if sessions.get(session.name) is self:
             del sessions[session.name]

@@ -27,6 +27,9 @@ from entrepot.model.message import (
     BODY_TEXT,
     HIGHEST_PRIORITY,
     LANGUAGE_CORE,
+    LARGE_DEFLATED,
+    LARGE_OCTETS,
+    LARGE_UNITS,
     USER,
     Common,
     Language,
@@ -137,6 +140,10 @@ class CoreLanguage(Language):
         self._address: str = ""
         self._written: bytes = b"\1\0\0\0\0"  # the empty address, as headers have it
 
+    def large_form(self, message: Message) -> i64:
+        """Return what its large body is on disk."""
+        return _large_form(message)
+
     def says_address(self, message: Message) -> bool:
         """Return whether the octets of ``message`` have the address that it is kept under."""
         if message.address is not self._address:
@@ -164,13 +171,15 @@ class CoreLanguage(Language):
         message.body_at = len(NO_BODY)
 
     def route(self, message: Message, routing: int) -> None:
-        """Write the routing type into the properties. What cannot be read stays as it is."""
+        """Write the routing type into the properties, or take it out (UNTYPED). What cannot be read stays as it is."""
         try:
             headers = read_headers(message.raw, message.body_at)
             properties = read_properties(message.raw, headers.properties_at, typed=True)
-            properties[ROUTING] = Primitive(
-                BYTE, int(ROUTING_ANYCAST if routing == names.ANYCAST else ROUTING_MULTICAST)
-            )
+            properties.pop(ROUTING, None)
+            if routing != names.UNTYPED:
+                properties[ROUTING] = Primitive(
+                    BYTE, int(ROUTING_ANYCAST if routing == names.ANYCAST else ROUTING_MULTICAST)
+                )
             message.raw = assembled(body_of(message.raw), headers, properties)
         except EntrepotError:
             return
@@ -215,11 +224,20 @@ class CoreLanguage(Language):
         return said
 
 
+def _large_form(message: Message) -> i64:
+    """Return what the large body of a message of CORE is on disk. Raises MalformedFrame."""
+    headers = read_headers(message.raw, message.body_at)
+    form: i64 = LARGE_UNITS if headers.kind == TYPE_TEXT else LARGE_OCTETS
+    if value_of(message.raw, headers.properties_at, _K_COMPRESSED) is True:
+        form |= LARGE_DEFLATED
+    return form
+
+
 def _said(kind: i64, body: bytes, message: Message) -> Common:
     """Return the body of a message of ``kind``. Raises MalformedFrame."""
     rare = message.rare
     if rare is not None and rare.large_id:
-        return Common(BODY_BYTES, b"")
+        return Common(BODY_TEXT, "") if kind == TYPE_TEXT else Common(BODY_BYTES, b"")
     if kind == TYPE_TEXT:
         return Common(BODY_TEXT, text_of(body) or "")
     if kind == TYPE_MAP:

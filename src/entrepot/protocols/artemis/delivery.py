@@ -15,12 +15,13 @@ from entrepot.base.environment import UNLIMITED
 from entrepot.base.errors import EntrepotError, StorageError
 from entrepot.core.effort import OCTETS_SHIFT, Rest
 from entrepot.core.queue.browser import Browser
-from entrepot.core.queue.consumer import Consumer, Pause
+from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.large import LargeDelivery
+from entrepot.protocols.artemis.large import LargeDelivery, measure
 from entrepot.protocols.artemis.packets import ReceiveContinuation, ReceiveLarge
+from entrepot.protocols.artemis.places import octet_of
 from entrepot.protocols.artemis.presenting import forced_delivery, headers_of, octets_of
 from entrepot.protocols.artemis.session import CoreSession, Opened
 
@@ -37,6 +38,10 @@ class CoreConsumer(Consumer):
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Write a RECEIVE."""
         self.subscription.deliver(self, message, deliveries)
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is delivered."""
+        return measure(self.subscription.session.broker, message)
 
     def ended(self, why: str) -> None:
         """Tell the client that this consumer gets nothing any more."""
@@ -158,7 +163,7 @@ class CoreSubscription(Opened):
         if rare is not None and rare.large_id != 0:
             self._begin(message, count, owner)
             return
-        octets = octets_of(message, self.queue, session.broker.ids)
+        octets = octets_of(message, octet_of(self.queue.routing), session.broker.ids)
         size = session.channel.deliver(octets, message.number, self.number, count)
         session.sent += 1
         self.spend(size)
@@ -168,7 +173,7 @@ class CoreSubscription(Opened):
         session = self.session
         large = LargeDelivery(session.broker, message, owner)
         try:
-            headers = headers_of(message, self.queue, session.broker.ids)
+            headers = headers_of(message, octet_of(self.queue.routing), session.broker.ids)
         except EntrepotError:
             large.finish()
             raise
@@ -222,9 +227,9 @@ class CoreSubscription(Opened):
         self.say_forced()
 
     def is_searching(self) -> bool:
-        """Return whether the queue has not seen yet all that it may have for this consumer."""
+        """Return whether the queue has not seen yet all that it may have for this consumer, or measures some of it."""
         queue = self.queue
-        return int(queue.identity) in queue.host.working
+        return self.window.pauses & Pause.MEASURING != 0 or int(queue.identity) in queue.host.working
 
     def say_forced(self) -> None:
         """Say that there is nothing more, unless that is not known yet, or something is on its way."""

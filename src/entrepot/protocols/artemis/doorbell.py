@@ -12,6 +12,7 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import QUEUE_ADDED, QUEUE_REMOVED, Fact, Listener, QueueFact
+from entrepot.core.observing import ignore, observe
 from entrepot.core.ports import Informant
 from entrepot.model.address import MULTICAST
 
@@ -60,9 +61,9 @@ class Doorbell(Listener):
             return
         self.listening = read
         if read:
-            self.broker.hub.add(self.notifications)
+            observe(self.broker, self.notifications)
         else:
-            self.broker.hub.remove(self.notifications)
+            ignore(self.broker, self.notifications)
 
 
 class QueueInformant(Informant):

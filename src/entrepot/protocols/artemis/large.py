@@ -14,17 +14,20 @@ from mypy_extensions import i64
 from entrepot.base.errors import BodyLost
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.consumer import Measurement
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import BODY_TEXT, LANGUAGE_CORE, Message
 from entrepot.protocols.artemis.convert import LARGE_SIZE, large_message_of
 from entrepot.protocols.artemis.headers import NO_BODY, assembled, read_headers
 from entrepot.protocols.artemis.properties import read_properties
 from entrepot.protocols.inflow import Inflow, Pace
+from entrepot.protocols.large_body import UNITS, form_for, length_of, to_count
 from entrepot.protocols.session import STOP_DISK, Session
 
 CHUNK_OCTETS_MIN: Final = 256  # smaller pieces would be all heads
 CHUNK_OCTETS_MAX: Final = 1024 * 1024
 ASKED_MAX: Final = 2  # stretches of 8 MiB that the disk may be behind
+UNITS_MAX: Final = (1 << 31) - 1  # of a text: its length is a signed integer
 CHUNK_OCTETS: Final = 100 * 1024  # minLargeMessageSize of a client that says nothing
 
 
@@ -62,7 +65,7 @@ class DiskPace(Pace):
         """Ask the disk how far it is; when it has not answered so often, ``session`` is read no further."""
         self.session = session
         self.asked += 1
-        if self.asked >= ASKED_MAX:
+        if self.asked >= ASKED_MAX or large.is_crowded():
             session.stop_reading(STOP_DISK)
         large.ask_the_disk(self)
 
@@ -72,6 +75,13 @@ class DiskPace(Pace):
         session = self.session
         if session is not None and not session.closing:
             session.read_on(STOP_DISK)
+
+
+def measure(broker: BrokerCore, message: Message) -> Measurement | None:
+    """Return what must be counted before a large ``message`` can be said; None: nothing."""
+    if message.language.code == LANGUAGE_CORE:
+        return None
+    return to_count(broker, message, form_for(message, UNITS), UNITS_MAX)
 
 
 class LargeDelivery:
@@ -96,25 +106,13 @@ class LargeDelivery:
         self.ahead_at: i64 = 0
         self.decoder: codecs.IncrementalDecoder | None = None
         if message.language.code != LANGUAGE_CORE and message.common().body_kind == BODY_TEXT:
-            units = self._text_octets()
+            units = length_of(broker, message, UNITS, UNITS_MAX)
             self.length = units + 5
             self.ahead = b"\1" + int(units).to_bytes(4, "big")
             self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         elif self.left > 0:
             self._read()  # it may be damaged: better found here
         broker.journal.overflow.hold(self.blob)
-
-    def _text_octets(self) -> int:
-        """Return how many octets the text has in UTF-16. Raises BodyLost, StorageError."""
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        overflow = self.broker.journal.overflow
-        total = 0
-        at: i64 = 0
-        while at < self.left:
-            octets = overflow.read(self.message, at)
-            at += len(octets)
-            total += len(decoder.decode(octets, at >= self.left).encode("utf-16-le", "surrogatepass"))
-        return total
 
     def _read(self) -> None:
         """Read the next stretch. Raises BodyLost, StorageError."""

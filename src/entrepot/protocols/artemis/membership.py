@@ -7,10 +7,14 @@ tells them of every change.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.protocols.artemis.options import VERSION_NEWEST
 from entrepot.protocols.artemis.packets import ClusterTopology, NodeAnnounce
+
+TAKEN_OVER_MAX: Final = 1_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -38,6 +42,9 @@ class Membership:
         """``started``: when it did, ms since 1970."""
         self.node: str = node
         self.started: i64 = started
+        self.awaits: bool = False  # nodes that go move here what they have: their clients wait for the end of it
+        self.successor: str = ""  # the node that gets what this one has, when it stops
+        self.taken_over: dict[str, bool] = {}  # nodes that did
 
     def look(self, onlooker: Onlooker) -> None:
         """``onlooker`` asks who is there, now and from now on."""
@@ -47,6 +54,20 @@ class Membership:
 
     def forget(self, onlooker: Onlooker) -> None:
         """It is gone."""
+
+    def take_over(self, node: str) -> None:
+        """``node`` gave all that it had to this broker: its clients may go on here."""
+        self.taken_over.pop(node, None)
+        self.taken_over[node] = True
+        while len(self.taken_over) > TAKEN_OVER_MAX:
+            del self.taken_over[next(iter(self.taken_over))]
+
+    def stands_for(self, node: str) -> bool:
+        """Return whether a client of ``node`` may go on here: a broker that takes over others has to have done so.
+
+        ``node``: "" where the client knows none (artemis.md 1.20).
+        """
+        return not self.awaits or node in ("", self.node) or node in self.taken_over
 
     def rows(self) -> list[dict[str, str]]:
         """Return who is in the cluster, as ``listNetworkTopology`` says it."""

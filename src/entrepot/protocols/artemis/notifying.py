@@ -32,6 +32,7 @@ from entrepot.core.events.facts import (
     CONSUMER_DETACHED,
     CONSUMER_SLOW,
     LOGIN_REFUSED,
+    MESSAGE_DISPATCHED,
     MESSAGE_EXPIRED,
     RIGHT_REFUSED,
     SESSION_CLOSED,
@@ -43,6 +44,7 @@ from entrepot.core.events.facts import (
     Fact,
     Listener,
     MessageFact,
+    MessageHandled,
     SecurityFact,
     SessionFact,
 )
@@ -52,7 +54,6 @@ from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.security.access import BROWSE, CONSUME, CREATE, DELETE, MANAGE, SEND, SUBSCRIBE
 from entrepot.core.sending.handing import hand_out
 from entrepot.model.address import MULTICAST
-from entrepot.model.ids import NodeIdentity
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.convert import NOTIFICATION, message_of
 from entrepot.protocols.artemis.headers import Headers, assembled
@@ -76,6 +77,7 @@ TYPES: Final[dict[int, str]] = {
     ADDRESS_REMOVED: "ADDRESS_REMOVED",
     CONNECTION_OPENED: "CONNECTION_CREATED",
     CONNECTION_CLOSED: "CONNECTION_DESTROYED",
+    MESSAGE_DISPATCHED: "MESSAGE_DELIVERED",
     MESSAGE_EXPIRED: "MESSAGE_EXPIRED",
 }
 """Kind of fact -> what Artemis calls it."""
@@ -97,6 +99,7 @@ ALWAYS: Final = (
 CONNECTIONS: Final = CONNECTION_OPENED | CONNECTION_CLOSED
 ADDRESSES: Final = ADDRESS_ADDED | ADDRESS_REMOVED
 EXPIRED: Final = MESSAGE_EXPIRED
+DELIVERED: Final = MESSAGE_DISPATCHED
 """What Artemis tells only where its NotificationActiveMQServerPlugin asks for it."""
 
 ADDRESS: Final = "_AMQ_Address"
@@ -179,13 +182,14 @@ class _Turn(Alarm):
 
 
 class Notifications(Listener):
-    """The notifications of one broker, on ``address``. ``plugin``: more kinds (`ADDRESSES`, `CONNECTIONS`, `EXPIRED`).
+    """The notifications of one broker, on ``address``. ``plugin``: more kinds (`ADDRESSES`, `CONNECTIONS`,
+    `EXPIRED`, `DELIVERED`).
 
     ``sessions``: SESSION_CREATED and SESSION_CLOSED are told (not with suppress-session-notifications).
     """
 
     def __init__(self, broker: BrokerCore, address: str, plugin: int = 0, *, sessions: bool = True) -> None:
-        super().__init__(ALWAYS | plugin)
+        super().__init__(ALWAYS | plugin, always=plugin & DELIVERED)
         self.broker: BrokerCore = broker
         self.address: str = address
         self.connections: bool = plugin & CONNECTIONS != 0
@@ -216,8 +220,8 @@ class Notifications(Listener):
             self.tell(TYPES[kind], _refused(fact))
         elif isinstance(fact, AddressFact):
             self.tell(TYPES[kind], {ADDRESS: fact.address, ROUTING_TYPE: _routing_type(int(fact.routing))})
-        elif isinstance(fact, MessageFact):
-            self.tell(TYPES[kind], _expired(fact, self.broker.ids.node))
+        elif isinstance(fact, MessageFact) and fact.place.address != self.address:
+            self.tell(TYPES[kind], _of_message(fact))
 
     def _session(self, kind: int, number: int, session: str, protocol: str, user: str, client_id: str) -> None:
         if not self.sessions:
@@ -300,7 +304,7 @@ class Notifications(Listener):
         for queue in self.broker.table.queues.values():
             place = queue.place()
             name = announcing.routing_name(place, self.broker.ids.node)
-            info = QueueInfo(place.address, name, place.name + node, int(place.identity))
+            info = QueueInfo(place.address, name, place.name + node, int(queue.told()))
             info.filter = place.filter
             for consumer in queue.roster.consumers:
                 reader = consumer.subscriber
@@ -411,14 +415,17 @@ def _refused(fact: SecurityFact) -> Properties:
     return {ADDRESS: fact.address, CHECK: CHECKS.get(int(fact.right), ""), USER: fact.user or None}
 
 
-def _expired(fact: MessageFact, node: NodeIdentity) -> Properties:
+def _of_message(fact: MessageFact) -> Properties:
     place = fact.place
-    return {
+    said: Properties = {
         ADDRESS: place.address,
         ROUTING_TYPE: _routing_type(int(place.routing)),
-        ROUTING_NAME: announcing.routing_name(place, node),
+        ROUTING_NAME: place.name,
         MESSAGE_ID: Primitive(LONG, 0 if fact.message is None else int(fact.message.number)),
     }
+    if isinstance(fact, MessageHandled) and fact.consumer:
+        said[CONSUMER_NAME] = Primitive(LONG, int(fact.consumer))
+    return said
 
 
 def _routing_type(routing: int) -> Primitive:

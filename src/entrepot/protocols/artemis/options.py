@@ -32,3 +32,4 @@ class CoreOptions:
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its consumers pause
         self.anycast_prefixes: list[str] = []  # of addresses: cut off, and the rest is meant as ANYCAST
         self.multicast_prefixes: list[str] = []
+        self.router: str = ""  # the connection router that says who serves a client

@@ -75,7 +75,7 @@ class Ping(Packet):
 
 
 class Disconnect(Packet):
-    """The server ends the connection; the client fails over. Reason 2: it stops, 6: go to ``target``. DISCONNECT, id 11, 124 from 125 on, -19 from 131 on."""
+    """The server ends the connection; the client fails over. Reason 2: it stops, 0: go to ``target``. DISCONNECT, id 11, 124 from 125 on, -19 from 131 on."""
 
     def __init__(
         self,
@@ -771,16 +771,27 @@ class CreateQueue(Packet):
             self.routing = source.byte()
             self.max_consumers = source.int32()
             self.purge_on_no_consumers = source.boolean()
+        if form != 34 and source.at < source.end:
             self.exclusive = source.nullable_boolean()
+        if form != 34 and source.at < source.end:
             self.last_value = source.nullable_boolean()
+        if form != 34 and source.at < source.end:
             self.last_value_key = source.nullable_simple()
+        if form != 34 and source.at < source.end:
             self.non_destructive = source.nullable_boolean()
+        if form != 34 and source.at < source.end:
             self.consumers_before_dispatch = source.nullable_int32()
+        if form != 34 and source.at < source.end:
             self.delay_before_dispatch = source.nullable_int64()
+        if form != 34 and source.at < source.end:
             self.group_rebalance = source.nullable_boolean()
+        if form != 34 and source.at < source.end:
             self.group_buckets = source.nullable_int32()
+        if form != 34 and source.at < source.end:
             self.auto_delete = source.nullable_boolean()
+        if form != 34 and source.at < source.end:
             self.auto_delete_delay = source.nullable_int64()
+        if form != 34 and source.at < source.end:
             self.auto_delete_message_count = source.nullable_int64()
         if form != 34 and source.at < source.end:
             self.group_first_key = source.nullable_simple()
@@ -804,16 +815,27 @@ class CreateQueue(Packet):
             target.byte(self.routing)
             target.int32(self.max_consumers)
             target.boolean(self.purge_on_no_consumers)
+        if form != 34:
             target.nullable_boolean(self.exclusive)
+        if form != 34:
             target.nullable_boolean(self.last_value)
+        if form != 34:
             target.nullable_simple(self.last_value_key)
+        if form != 34:
             target.nullable_boolean(self.non_destructive)
+        if form != 34:
             target.nullable_int32(self.consumers_before_dispatch)
+        if form != 34:
             target.nullable_int64(self.delay_before_dispatch)
+        if form != 34:
             target.nullable_boolean(self.group_rebalance)
+        if form != 34:
             target.nullable_int32(self.group_buckets)
+        if form != 34:
             target.nullable_boolean(self.auto_delete)
+        if form != 34:
             target.nullable_int64(self.auto_delete_delay)
+        if form != 34:
             target.nullable_int64(self.auto_delete_message_count)
         if form != 34:
             target.nullable_simple(self.group_first_key)
@@ -902,19 +924,31 @@ class CreateSharedQueue(Packet):
         if form != 36:
             self.routing = source.byte()
         self.require_response = source.boolean()
-        if form != 36:
+        if form != 36 and source.at < source.end:
             self.max_consumers = source.nullable_int32()
+        if form != 36 and source.at < source.end:
             self.purge_on_no_consumers = source.nullable_boolean()
+        if form != 36 and source.at < source.end:
             self.exclusive = source.nullable_boolean()
+        if form != 36 and source.at < source.end:
             self.last_value = source.nullable_boolean()
+        if form != 36 and source.at < source.end:
             self.last_value_key = source.nullable_simple()
+        if form != 36 and source.at < source.end:
             self.non_destructive = source.nullable_boolean()
+        if form != 36 and source.at < source.end:
             self.consumers_before_dispatch = source.nullable_int32()
+        if form != 36 and source.at < source.end:
             self.delay_before_dispatch = source.nullable_int64()
+        if form != 36 and source.at < source.end:
             self.group_rebalance = source.nullable_boolean()
+        if form != 36 and source.at < source.end:
             self.group_buckets = source.nullable_int32()
+        if form != 36 and source.at < source.end:
             self.auto_delete = source.nullable_boolean()
+        if form != 36 and source.at < source.end:
             self.auto_delete_delay = source.nullable_int64()
+        if form != 36 and source.at < source.end:
             self.auto_delete_message_count = source.nullable_int64()
         if form != 36 and source.at < source.end:
             self.group_first_key = source.nullable_simple()
@@ -936,17 +970,29 @@ class CreateSharedQueue(Packet):
         target.boolean(self.require_response)
         if form != 36:
             target.nullable_int32(self.max_consumers)
+        if form != 36:
             target.nullable_boolean(self.purge_on_no_consumers)
+        if form != 36:
             target.nullable_boolean(self.exclusive)
+        if form != 36:
             target.nullable_boolean(self.last_value)
+        if form != 36:
             target.nullable_simple(self.last_value_key)
+        if form != 36:
             target.nullable_boolean(self.non_destructive)
+        if form != 36:
             target.nullable_int32(self.consumers_before_dispatch)
+        if form != 36:
             target.nullable_int64(self.delay_before_dispatch)
+        if form != 36:
             target.nullable_boolean(self.group_rebalance)
+        if form != 36:
             target.nullable_int32(self.group_buckets)
+        if form != 36:
             target.nullable_boolean(self.auto_delete)
+        if form != 36:
             target.nullable_int64(self.auto_delete_delay)
+        if form != 36:
             target.nullable_int64(self.auto_delete_message_count)
         if form != 36:
             target.nullable_simple(self.group_first_key)
@@ -1113,17 +1159,29 @@ class QueueQueryReply(Packet):
             self.purge_on_no_consumers = source.boolean()
             self.routing = source.byte()
             self.max_consumers = source.int32()
+        if form == -14 and source.at < source.end:
             self.exclusive = source.nullable_boolean()
+        if form == -14 and source.at < source.end:
             self.last_value = source.nullable_boolean()
+        if form == -14 and source.at < source.end:
             self.default_consumer_window = source.nullable_int32()
+        if form == -14 and source.at < source.end:
             self.last_value_key = source.nullable_simple()
+        if form == -14 and source.at < source.end:
             self.non_destructive = source.nullable_boolean()
+        if form == -14 and source.at < source.end:
             self.consumers_before_dispatch = source.nullable_int32()
+        if form == -14 and source.at < source.end:
             self.delay_before_dispatch = source.nullable_int64()
+        if form == -14 and source.at < source.end:
             self.group_rebalance = source.nullable_boolean()
+        if form == -14 and source.at < source.end:
             self.group_buckets = source.nullable_int32()
+        if form == -14 and source.at < source.end:
             self.auto_delete = source.nullable_boolean()
+        if form == -14 and source.at < source.end:
             self.auto_delete_delay = source.nullable_int64()
+        if form == -14 and source.at < source.end:
             self.auto_delete_message_count = source.nullable_int64()
         if form == -14 and source.at < source.end:
             self.group_first_key = source.nullable_simple()
@@ -1153,17 +1211,29 @@ class QueueQueryReply(Packet):
             target.boolean(self.purge_on_no_consumers)
             target.byte(self.routing)
             target.int32(self.max_consumers)
+        if form == -14:
             target.nullable_boolean(self.exclusive)
+        if form == -14:
             target.nullable_boolean(self.last_value)
+        if form == -14:
             target.nullable_int32(self.default_consumer_window)
+        if form == -14:
             target.nullable_simple(self.last_value_key)
+        if form == -14:
             target.nullable_boolean(self.non_destructive)
+        if form == -14:
             target.nullable_int32(self.consumers_before_dispatch)
+        if form == -14:
             target.nullable_int64(self.delay_before_dispatch)
+        if form == -14:
             target.nullable_boolean(self.group_rebalance)
+        if form == -14:
             target.nullable_int32(self.group_buckets)
+        if form == -14:
             target.nullable_boolean(self.auto_delete)
+        if form == -14:
             target.nullable_int64(self.auto_delete_delay)
+        if form == -14:
             target.nullable_int64(self.auto_delete_message_count)
         if form == -14:
             target.nullable_simple(self.group_first_key)

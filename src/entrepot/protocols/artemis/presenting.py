@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter, write_i32_be
+from mypy_extensions import i64
 
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.identities import Identities
-from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import SCHEDULED_JOB
 from entrepot.model.address import UNTYPED
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.convert import CORE_LANGUAGE, passes, presented, presented_headers, routing_of
 from entrepot.protocols.artemis.headers import Headers, write_headers
-from entrepot.protocols.artemis.places import ROUTING, octet_of
+from entrepot.protocols.artemis.places import ROUTING
 from entrepot.protocols.artemis.primitives import HEAD_OCTETS
 
 FORCED: Final = "_hornetq.forced.delivery.seq"
@@ -26,11 +26,14 @@ def routing_in(message: Message) -> int:
     return ROUTING.get(int(routing_of(message)), UNTYPED)
 
 
-def octets_of(message: Message, queue: Queue, ids: Identities) -> bytes:
-    """Return ``message``, read from ``queue``, as a RECEIVE carries it. Raises EntrepotError."""
+def octets_of(message: Message, routing: i64, ids: Identities) -> bytes:
+    """Return ``message`` as a RECEIVE carries it. Raises EntrepotError.
+
+    ``routing`` (ROUTING_...): the routing type of the queue that it was sent to.
+    """
     if passes(message) or is_only_late(message):
         return message.raw
-    return presented(message, octet_of(queue.routing), ids.identity_of(message))
+    return presented(message, routing, ids.identity_of(message))
 
 
 def is_only_late(message: Message) -> bool:
@@ -42,9 +45,9 @@ def is_only_late(message: Message) -> bool:
     return len(annotations) == 1 and SCHEDULED_JOB in annotations and CORE_LANGUAGE.says_address(message)
 
 
-def headers_of(message: Message, queue: Queue, ids: Identities) -> bytes:
-    """Return the headers of a large ``message`` as a RECEIVE_LARGE carries them. Raises EntrepotError."""
-    headers = presented_headers(message, octet_of(queue.routing), ids.identity_of(message))
+def headers_of(message: Message, routing: i64, ids: Identities) -> bytes:
+    """Return the headers of a large ``message`` as a RECEIVE_LARGE carries them, as `octets_of`."""
+    headers = presented_headers(message, routing, ids.identity_of(message))
     return int(message.number).to_bytes(NUMBER_OCTETS, "big") + headers[NUMBER_OCTETS:]
 
 

@@ -38,6 +38,8 @@ CORE_PERSISTER: Final = 1  # a core message in its stored form; the other number
 EXTRA: Final = "$.EP."
 """Stands before the key of a connector's parameter that Artemis does not know (5.2.2, TC)."""
 
+FACTORY: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
+"""What connectors over TCP say they are made by."""
 PARAMETER_BOOLEAN: Final = 0
 PARAMETER_INT: Final = 1
 PARAMETER_LONG: Final = 2

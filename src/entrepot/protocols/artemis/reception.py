@@ -11,9 +11,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import EntrepotError, PeerError, Refused
 from entrepot.core.events.facts import SESSION_OPENED
+from entrepot.core.guiding import HERE, REFUSED, UNREADY
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.codec import FIRST_FRAME_OCTETS_MAX, Decoder
@@ -28,17 +29,27 @@ from entrepot.protocols.artemis.packets import (
     ClusterTopology,
     CreateSession,
     CreateSessionReply,
+    Disconnect,
     NodeAnnounce,
     Packet,
     Ping,
     ReattachSession,
     ReattachSessionReply,
+    ScaleDownAnnouncement,
     SubscribeTopology,
 )
-from entrepot.protocols.artemis.refusals import ILLEGAL_STATE, INCOMPATIBLE, CoreRefused
+from entrepot.protocols.artemis.primitives import FACTORY, PARAMETER_TEXT, Connector, Parameter
+from entrepot.protocols.artemis.refusals import (
+    ILLEGAL_STATE,
+    INCOMPATIBLE,
+    REMOTE_DISCONNECT,
+    ROUTING,
+    CoreRefused,
+)
 from entrepot.protocols.artemis.replies import exception_of
 from entrepot.protocols.artemis.session import CoreConnection, CoreSession
 from entrepot.protocols.serving.confirmations import Confirmation
+from entrepot.protocols.serving.guiding import guided
 from entrepot.protocols.serving.life import ENTER, LEAVING, OPENING
 from entrepot.protocols.session import Shell
 
@@ -46,6 +57,9 @@ CONNECTION: Final = 0  # the channels that are there from the start
 SESSIONS: Final = 1
 CLUSTER: Final = 3
 FIRST_SESSION: Final = 10
+REDIRECT: Final = 0  # a reason of DISCONNECT: the client goes to the target
+REDIRECT_GRACE: Final = 2 * SECOND  # for it to go
+REDIRECTED_SINCE: Final = 131  # version of the channels from which on DISCONNECT names a target
 NOBODY_WAITS_MS: Final = 1 << 40  # for who pings and has no session yet: silence ends it
 
 
@@ -178,6 +192,8 @@ class Reception:
             connection.say(ClusterConnectReply(authorized=connection.admitted), CLUSTER)
         elif isinstance(packet, NodeAnnounce) and connection.admitted:
             membership.announced(connection.look(), packet)
+        elif isinstance(packet, ScaleDownAnnouncement) and connection.admitted and packet.target == membership.node:
+            membership.take_over(packet.scaled_down)
 
     def _speak(self, version: i64) -> None:
         """The version of the channels is known; a later word on it changes nothing."""
@@ -197,8 +213,8 @@ class Reception:
             elif isinstance(packet, ReattachSession):
                 self._reattach(packet)
             elif isinstance(packet, CheckForFailover):
-                ours = packet.node == connection.acceptor.membership.node
-                connection.say(CheckForFailoverReply(ok=ours), SESSIONS)
+                stands = connection.acceptor.membership.stands_for(packet.node or "")
+                connection.say(CheckForFailoverReply(ok=stands), SESSIONS)
         except Refused as error:
             connection.say(exception_of(error), SESSIONS)
 
@@ -217,10 +233,11 @@ class Reception:
             raise CoreRefused(f"channel {number} is not free", ILLEGAL_STATE)
         if len(connection.channels) >= options.sessions_max:
             raise Refused(f"{options.sessions_max} sessions are open on this connection")
-        if not self._is_known(packet):
+        if not self._is_known(packet) or not self._is_served(packet):
             return
         if packet.name in acceptor.sessions:
             raise CoreRefused("a session of that name is open", ILLEGAL_STATE)
+        acceptor.admit(connection.subject.name)
         self._speak(packet.version)
         connection.decoder.frame_max = options.frame_octets_max
         if connection.life == OPENING:
@@ -248,6 +265,41 @@ class Reception:
             return False
         connection.login, connection.password = name, password
         return True
+
+    def _is_served(self, packet: CreateSession) -> bool:
+        """Find out whether this broker serves the client; False when another one does, or it is not known yet.
+
+        Raises CoreRefused when nobody does. The router of the listener is asked once of each connection.
+        """
+        connection = self.connection
+        router = connection.options.router
+        if not router or connection.life != OPENING:
+            return True
+        guidance = guided(connection, router, packet.client_id or "")
+        if guidance is None or guidance.verdict == HERE:
+            return guidance is not None
+        if guidance.verdict == UNREADY:
+            raise CoreRefused(guidance.why, ROUTING)
+        if guidance.verdict == REFUSED:
+            raise CoreRefused(guidance.why, REMOTE_DISCONNECT)
+        if packet.version < REDIRECTED_SINCE:
+            raise CoreRefused(f"{guidance.why}; a client of version {packet.version} cannot be told so", INCOMPATIBLE)
+        self._speak(packet.version)
+        place = [
+            Parameter("port", PARAMETER_TEXT, str(guidance.port)),
+            Parameter("host", PARAMETER_TEXT, guidance.host),
+        ]
+        place += [Parameter(key, PARAMETER_TEXT, value) for key, value in guidance.options.items()]
+        connection.say(
+            Disconnect(
+                node=connection.acceptor.membership.node,
+                reason=REDIRECT,
+                target_node=guidance.node or None,
+                target=Connector(guidance.node or "target", FACTORY, place),
+            )
+        )
+        connection.leave_at = connection.broker.now + REDIRECT_GRACE
+        raise CoreRefused(guidance.why, ROUTING)
 
     # -- sessions of other connections ---------------------------------------------------------------------------------
 

@@ -10,7 +10,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.environment import SECOND
 from entrepot.base.errors import EntrepotError
+from entrepot.core.broker import BrokerCore
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.packets import ExceptionReply, NullReply, Packet, XaReply
 from entrepot.protocols.artemis.refusals import XA_RMERR, XA_RMFAIL, BranchRefused, code_of
@@ -18,6 +21,7 @@ from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
 
 UNASKED: Final = 0  # correlation of a command that shows none
 ANY: Final = -1  # what a reply says instead
+UNSAID_AT_MOST: Final = 2 * SECOND  # connection-ttl-check-interval of Artemis (artemis.md 5.2.6)
 
 
 class Answer(Confirmation):
@@ -45,18 +49,37 @@ class Answer(Confirmation):
             self.replies.finish(packet, self.octets)
 
 
+class _Saying(Alarm):
+    """Says how far the commands of a session are done, though its window is not full: somebody may wait for that."""
+
+    def __init__(self, due: int, replies: Replies) -> None:
+        super().__init__(due)
+        self.replies: Replies = replies
+
+    def ring(self, now: int) -> None:
+        replies = self.replies
+        replies.saying = False
+        if not replies.confirmations.ended:
+            replies.channel.confirm()
+
+
 class Replies:
     """The answers of one session. ``octets``: the size of the frame of the command that is being done."""
 
-    def __init__(self, channel: Channel, confirmations: Confirmations) -> None:
+    def __init__(self, channel: Channel, confirmations: Confirmations, broker: BrokerCore) -> None:
         self.channel: Channel = channel
         self.confirmations: Confirmations = confirmations
+        self.broker: BrokerCore = broker
         self.octets: i64 = 0
+        self.saying: bool = False  # an alarm is set
 
     def finish(self, packet: Packet | None, octets: i64) -> None:
         """A command is done, and that is its answer: count it first, so that a confirmation comes before (5.2.6)."""
         channel = self.channel
         channel.done(octets)
+        if channel.pending > 0 and not self.saying:
+            self.saying = True
+            self.broker.timetable.add(_Saying(int(self.broker.now) + UNSAID_AT_MOST, self))
         if packet is not None:
             channel.write(packet)
 

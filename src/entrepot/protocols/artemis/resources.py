@@ -10,10 +10,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidSelector
-from entrepot.core.addressing.definition import ConnectionOwner, Owner, QueueDefinition, connection_of
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.routing import default_routing
 from entrepot.core.addressing.traits import LAST_VALUE_KEY, Traits
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.owners import ConnectionOwner, Owner, connection_of
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.predicate import Predicate
@@ -84,7 +85,7 @@ class Resources:
             exists=exists,
             queues=names,
             auto_create_queues=policy.auto_create,
-            auto_create_addresses=policy.auto_create,
+            auto_create_addresses=policy.given.auto_create_addresses,
             default_purge_on_no_consumers=traits.purges,
             default_max_consumers=traits.max_consumers,
             default_exclusive=traits.exclusive,
@@ -108,12 +109,18 @@ class Resources:
         types = 0
         for octet in packet.routing_types:
             types |= MULTICAST_BIT if routing_of(octet) == MULTICAST else ANYCAST_BIT
+        routing = MULTICAST if types == MULTICAST_BIT else ANYCAST
         if where.name not in table.addresses:
-            routing = MULTICAST if types == MULTICAST_BIT else ANYCAST
             self.broker.access.create(session.subject, Destination(where.name, routing))
             table.address(where.name)
-        session.acceptor.declare(where.name, types)
-        session.replies.done(packet.require_response, False)
+        elif types & ~table.declared.get(where.name, 0):
+            self.broker.access.change(session.subject, Destination(where.name, routing))
+        stays = not packet.auto_created and session.acceptor.has_room_for(where.name)
+        if stays:
+            self.broker.queues.declare(where.name, table.declared.get(where.name, 0) | types)
+        else:
+            session.acceptor.declare(where.name, types)
+        session.replies.done(packet.require_response, stays)
 
     def create(self, packet: CreateQueue) -> None:
         """Make a queue. Raises Refused and what is below it."""
@@ -187,8 +194,14 @@ class Resources:
         where = Destination(definition.address, definition.routing, False, definition.name)
         broker.access.create(self.session.subject, where)
         policy = broker.policies.of(definition.address, definition.routing)
-        if not policy.auto_create and definition.address not in broker.table.addresses:
+        temporary = definition.temporary or connection_of(definition.owner) != ""
+        if (
+            not temporary
+            and not policy.given.auto_create_addresses
+            and definition.address not in broker.table.addresses
+        ):
             raise CoreRefused(f"AMQ229203: Address Does Not Exist: {definition.address}", NO_ADDRESS)
+        self.session.acceptor.check_queues(self.session.subject.name)
         broker.queues.create(replace(definition, user=self.session.subject.name), condition)
 
     def delete(self, packet: DeleteQueue) -> None:
@@ -269,6 +282,7 @@ def described(broker: BrokerCore, queue: Queue) -> QueueQueryReply:
     reply.auto_created = definition.auto_created
     reply.routing = octet_of(queue.routing)
     reply.enabled = definition.enabled
+    reply.configuration_managed = definition.configured
     return reply
 
 

@@ -161,15 +161,14 @@ def P(  # noqa: N802 - reads as the table's own word
 
 
 def _attributes(form: int) -> tuple[Field, ...]:
-    """Return what 5.2.5 calls *attributes*, as they travel from ``form`` on."""
-    return (
-        F("last_value_key", NSS, form=form), F("non_destructive", NB, form=form),
-        F("consumers_before_dispatch", NI, form=form), F("delay_before_dispatch", NL, form=form),
-        F("group_rebalance", NB, form=form), F("group_buckets", NI, form=form), F("auto_delete", NB, form=form),
-        F("auto_delete_delay", NL, form=form), F("auto_delete_message_count", NL, form=form),
-        F("group_first_key", NSS, form=form, optional=True), F("ring_size", NL, form=form, optional=True),
-        F("enabled", NB, form=form, optional=True), F("group_rebalance_pause_dispatch", NB, form=form, optional=True),
+    """Return what 5.2.5 calls *attributes*, as they travel from ``form`` on: older programs end before some of them."""
+    kinds = (
+        ("last_value_key", NSS), ("non_destructive", NB), ("consumers_before_dispatch", NI),
+        ("delay_before_dispatch", NL), ("group_rebalance", NB), ("group_buckets", NI), ("auto_delete", NB),
+        ("auto_delete_delay", NL), ("auto_delete_message_count", NL), ("group_first_key", NSS), ("ring_size", NL),
+        ("enabled", NB), ("group_rebalance_pause_dispatch", NB),
     )  # fmt: skip
+    return tuple(F(name, kind, form=form, optional=True) for name, kind in kinds)
 
 
 PACKETS: Final[tuple[Packet, ...]] = (
@@ -179,7 +178,7 @@ PACKETS: Final[tuple[Packet, ...]] = (
     P("Disconnect", "DISCONNECT", ((11, 0), (124, 125), (-19, 131)),
       (F("node", NSS), F("scale_down_node", NSS, form=2, last=2), F("reason", Y, form=3, default=-1),
        F("target_node", NSS, form=3), F("target", NTC, form=3)),
-      "The server ends the connection; the client fails over. Reason 2: it stops, 6: go to ``target``.",
+      "The server ends the connection; the client fails over. Reason 2: it stops, 0: go to ``target``.",
       confirmed=False),
     P("DisconnectConsumer", "DISCONNECT_CONSUMER", 12, (F("consumer", L),),
       "The server closed a consumer: its queue was deleted, or an administrator did it."),
@@ -219,13 +218,15 @@ PACKETS: Final[tuple[Packet, ...]] = (
     P("CreateQueue", "CREATE_QUEUE", ((34, 0), (-12, 129)),
       (F("address", SS), F("queue", SS), F("filter", NSS), F("durable", B), F("temporary", B),
        F("require_response", B), F("auto_created", B, form=2), F("routing", Y, form=2, default=-1),
-       F("max_consumers", I, form=2, default=-1), F("purge_on_no_consumers", B, form=2), F("exclusive", NB, form=2),
-       F("last_value", NB, form=2), *_attributes(2)),
+       F("max_consumers", I, form=2, default=-1), F("purge_on_no_consumers", B, form=2),
+       F("exclusive", NB, form=2, optional=True),
+       F("last_value", NB, form=2, optional=True), *_attributes(2)),
       "Creates a queue. ``routing`` 0 multicast, 1 anycast, -1 what the address has."),
     P("CreateSharedQueue", "CREATE_SHARED_QUEUE", ((36, 0), (-13, 129)),
       (F("address", SS), F("queue", SS), F("filter", NSS), F("durable", B), F("routing", Y, form=2, default=-1),
-       F("require_response", B), F("max_consumers", NI, form=2), F("purge_on_no_consumers", NB, form=2),
-       F("exclusive", NB, form=2), F("last_value", NB, form=2), *_attributes(2)),
+       F("require_response", B), F("max_consumers", NI, form=2, optional=True),
+       F("purge_on_no_consumers", NB, form=2, optional=True),
+       F("exclusive", NB, form=2, optional=True), F("last_value", NB, form=2, optional=True), *_attributes(2)),
       "Creates a queue that several may read, unless the same one exists."),
     P("DeleteQueue", "DELETE_QUEUE", 35, (F("queue", SS),), "Deletes a queue."),
     P("QueueQuery", "QUEUEQUERY", 45, (F("queue", SS),), "Asks what a queue is like."),
@@ -233,8 +234,9 @@ PACKETS: Final[tuple[Packet, ...]] = (
       (F("exists", B), F("durable", B), F("temporary", B), F("consumer_count", I), F("message_count", L),
        F("filter", NSS), F("address", NSS), F("name", NSS), F("auto_create_queues", B, form=2),
        F("auto_created", B, form=3), F("purge_on_no_consumers", B, form=3), F("routing", Y, form=3, default=-1),
-       F("max_consumers", I, form=3, default=-1), F("exclusive", NB, form=3), F("last_value", NB, form=3),
-       F("default_consumer_window", NI, form=3), *_attributes(3),
+       F("max_consumers", I, form=3, default=-1), F("exclusive", NB, form=3, optional=True),
+       F("last_value", NB, form=3, optional=True),
+       F("default_consumer_window", NI, form=3, optional=True), *_attributes(3),
        F("configuration_managed", NB, form=3, optional=True)),
       "What a queue is like, or would be. Also the answer to CREATECONSUMER."),
     P("BindingQuery", "BINDINGQUERY", 49, (F("address", SS),), "Asks which queues an address leads to."),

@@ -10,7 +10,14 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import EntrepotError, InvalidDestination, ProtocolViolation, Refused, StorageError
+from entrepot.base.errors import (
+    AccessDenied,
+    EntrepotError,
+    InvalidDestination,
+    ProtocolViolation,
+    Refused,
+    StorageError,
+)
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.routing import Target
@@ -32,8 +39,8 @@ from entrepot.protocols.artemis.packets import (
 )
 from entrepot.protocols.artemis.places import place
 from entrepot.protocols.artemis.presenting import routing_in
+from entrepot.protocols.artemis.refusals import ILLEGAL_STATE, CoreRefused
 from entrepot.protocols.artemis.session import CoreSession
-from entrepot.protocols.inflow import PACE_OCTETS
 from entrepot.protocols.serving.targets import keep_target
 
 PRODUCERS_KEPT: Final = 1_000  # of one session; more are not listed
@@ -127,7 +134,10 @@ class Sending:
             schedule(message, rare, broker.wall)
         stamps = broker.options.stamps
         if stamps is not None:
-            stamps.put_on(message, session.subject.name)
+            try:
+                stamps.put_on(message, session.subject.name)
+            except AccessDenied as error:
+                raise CoreRefused(error.message, ILLEGAL_STATE, remedy=error.remedy) from None
         return target
 
     def _target(self, key: str, written: str, routing: int) -> Target:
@@ -141,6 +151,7 @@ class Sending:
                 raise
             target = Target(where.name, MULTICAST)  # nothing is bound there: as Artemis, take it and drop it
             return target
+        self.broker.access.keep(target, session.subject, [where], written)
         keep_target(self.targets, key, target)
         return target
 
@@ -186,7 +197,7 @@ class Sending:
         large.write(packet.body)
         if packet.continues:
             session.replies.done(packet.require_response, False, packet.correlation)
-            if large.written >= PACE_OCTETS and large.refusal is None:
+            if large.is_due():
                 self._ask_the_disk(large)
             return
         self.large = None

@@ -111,7 +111,11 @@ class CoreServerSession(Received):
         if not self.closing and self.version > 0:
             for commands in self.channels.values():
                 commands.session.channel.confirm()
-            self.say(Disconnect(node=self.acceptor.membership.node, reason=SERVER_STOPS))
+            membership = self.acceptor.membership
+            successor = membership.successor or None
+            self.say(
+                Disconnect(node=membership.node, scale_down_node=successor, reason=SERVER_STOPS, target_node=successor)
+            )
 
     def fail(self, error: EntrepotError) -> None:
         """Close this connection: CORE has no words for why."""

@@ -105,7 +105,7 @@ class CoreSession(Bearer):
         self.broker: BrokerCore = connection.broker
         self.channel: Channel = channel
         self.confirmations: Confirmations = Confirmations(connection.broker.journal)
-        self.replies: Replies = Replies(channel, self.confirmations)
+        self.replies: Replies = Replies(channel, self.confirmations, connection.broker)
         self.subject: Subject = subject
         self.name: str = asked.name
         self.number: i64 = connection.number
@@ -126,6 +126,7 @@ class CoreSession(Bearer):
         self.branch: OpenBranch | None = None  # that what it does belongs to now
         self.bodies: list[Inflow] | None = None  # of large messages that the transaction sends
         self.begun: i64 = 0  # transactions so far
+        self.branch_ms: i64 = 0  # that a branch of it may last; 0: as any may
         self.temporaries: dict[str, None] | None = None  # queues that go with the connection
 
     # -- the transaction -----------------------------------------------------------------------------------------------

@@ -11,11 +11,32 @@ from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Consumer, Pause
 from entrepot.core.queue.queue import queue_of
-from entrepot.core.transactions.transaction import State
+from entrepot.core.transactions.transaction import Settlement, State
 from entrepot.protocols.artemis.acceptor import let_go
 from entrepot.protocols.artemis.packets import Acknowledge, Expired, IndividualAcknowledge, Rollback
 from entrepot.protocols.artemis.refusals import ILLEGAL_STATE, CoreRefused
 from entrepot.protocols.artemis.session import CoreSession, Opened
+
+
+class Tried:
+    """What a transaction would have settled, by consumer: one message may be with several of one session."""
+
+    def __init__(self, settlements: list[Settlement]) -> None:
+        self.consumers: dict[Consumer, dict[int, None]] = {}
+        for each in settlements:
+            self.add(each.consumer, each.number)
+
+    def add(self, consumer: Consumer, number: int) -> None:
+        """``consumer`` has had message ``number``."""
+        numbers = self.consumers.get(consumer)
+        if numbers is None:
+            numbers = self.consumers[consumer] = {}
+        numbers[number] = None
+
+    def has(self, consumer: Consumer, number: int) -> bool:
+        """Return whether ``consumer`` has had message ``number``."""
+        numbers = self.consumers.get(consumer)
+        return numbers is not None and number in numbers
 
 
 class Settling:
@@ -117,20 +138,19 @@ class Settling:
         session.replies.done(True, True)
         self.give_back(settled, packet.consider_last_delivered)
 
-    def forget_transaction(self) -> dict[int, Consumer]:
-        """Roll the session's own transaction back; return what it would have settled, by number."""
+    def forget_transaction(self) -> Tried:
+        """Roll the session's own transaction back; return what it would have settled."""
         session = self.session
         transaction = session.transaction
         session.transaction = None
-        settled: dict[int, Consumer] = {}
+        settled = Tried([])
         if transaction is not None and transaction.state in (State.ACTIVE, State.DOOMED):
-            for each in transaction.settlements:
-                settled[each.number] = each.consumer
+            settled = Tried(transaction.settlements)
             self.broker.transactions.roll_back(transaction)
         let_go(session.take_bodies())
         return settled
 
-    def give_back(self, settled: dict[int, Consumer], seen: bool) -> None:
+    def give_back(self, settled: Tried, seen: bool) -> None:
         """Give back all that the consumers have; ``settled`` counts as tried, and the first other one if ``seen``.
 
         What was settled at consumers of another session (of the same branch) is given back as well.
@@ -147,7 +167,7 @@ class Settling:
             if not subscription.closed:
                 subscription.window.reopen()
 
-    def _give_back(self, subscription: Opened, settled: dict[int, Consumer], seen: bool) -> None:
+    def _give_back(self, subscription: Opened, settled: Tried, seen: bool) -> None:
         if subscription.unsettled is not None:
             subscription.unsettled.clear()
         subscription.break_off()
@@ -159,13 +179,13 @@ class Settling:
             for number in list(consumer.in_flight):
                 if number in consumer.promised:
                     continue  # by a branch that the session works on no longer
-                tried = number in settled
+                tried = settled.has(consumer, number)
                 if not tried and first:
                     first = False
                     tried = True
                 queue.give_back(consumer, number, tried)
 
-    def give_back_settled(self, settled: dict[int, Consumer]) -> None:
+    def give_back_settled(self, settled: Tried) -> None:
         """A commit failed: what it would have settled is delivered again; what the client has besides stays there."""
         for subscription in self.session.consumers.values():
             subscription.window.pause(Pause.ANSWER)
@@ -174,12 +194,13 @@ class Settling:
             subscription.window.lift(Pause.ANSWER)
             subscription.window.reopen()
 
-    def give_back_tried(self, settled: dict[int, Consumer]) -> None:
+    def give_back_tried(self, settled: Tried) -> None:
         """Give back what was settled in a transaction that is rolled back."""
-        for number, consumer in settled.items():
+        for consumer, numbers in settled.consumers.items():
             queue = consumer.queue
             if queue is not None:
-                queue.give_back(consumer, number, True)
+                for number in numbers:
+                    queue.give_back(consumer, number, True)
 
 
 def covered(subscription: Opened, last: int) -> list[int]:

@@ -13,10 +13,9 @@ from mypy_extensions import i64
 from entrepot.base.errors import EntrepotError, Refused, StorageError, TransactionError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Rest
-from entrepot.core.queue.consumer import Consumer
 from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import State, Transaction
-from entrepot.protocols.artemis.acceptor import OpenBranch, let_go
+from entrepot.protocols.artemis.acceptor import CoreAcceptor, OpenBranch, let_go
 from entrepot.protocols.artemis.packets import (
     Commit,
     Packet,
@@ -42,12 +41,60 @@ from entrepot.protocols.artemis.primitives import Xid
 from entrepot.protocols.artemis.refusals import XA_DUPID, XA_NOTA, XA_PROTO, XA_RMERR, BranchRefused
 from entrepot.protocols.artemis.replies import UNASKED, branch_exception_of, null_reply
 from entrepot.protocols.artemis.session import CoreSession
-from entrepot.protocols.artemis.settling import Settling
+from entrepot.protocols.artemis.settling import Settling, Tried
 from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.serving.confirmations import Confirmation
 
 XA_ROLLED_BACK_TIMEOUT: Final = 106
 SECONDS_MAX: Final = 86_400
+
+
+class Sequel:
+    """What follows a step of a branch that took turns."""
+
+    def done(self, alone: bool) -> None:
+        """It was carried out; ``alone``: its session has ended meanwhile."""
+
+    def refused(self, error: EntrepotError) -> EntrepotError:
+        """It was not; return what to say of it."""
+        return error
+
+
+class Promise(Sequel):
+    """Preparing a branch: until it is done, nobody else may do anything with it."""
+
+    def __init__(self, acceptor: CoreAcceptor, branch: OpenBranch) -> None:
+        self.acceptor: CoreAcceptor = acceptor
+        self.branch: OpenBranch = branch
+        branch.ending = True
+
+    def done(self, alone: bool) -> None:
+        """Forget that it was open."""
+        del self.acceptor.branches[self.branch.key]
+        let_go(self.branch.bodies)
+
+    def refused(self, error: EntrepotError) -> EntrepotError:
+        """It is open as before; its time may be over."""
+        acceptor = self.acceptor
+        self.branch.ending = False
+        if not acceptor.watching:
+            acceptor.time_out(int(acceptor.broker.now))
+        if isinstance(error, TransactionError) and self.branch.key in acceptor.broker.branches.prepared:
+            return BranchRefused(error.message, XA_DUPID)
+        return error
+
+
+class Withdrawal(Sequel):
+    """Rolling a prepared branch back: what its consumers had settled is given back, in the right order."""
+
+    def __init__(self, settling: Settling, settled: Tried) -> None:
+        self.settling: Settling = settling
+        self.settled: Tried = settled
+
+    def done(self, alone: bool) -> None:
+        """Give it back; what had no session any more is in its queue."""
+        if not alone:
+            self.settling.give_back(self.settled, False)
 
 
 class Commitment:
@@ -58,27 +105,35 @@ class Commitment:
         work: Work,
         answer: Packet,
         correlation: i64,
-        settled: dict[int, Consumer],
+        settled: Tried,
         bodies: list[Inflow],
         octets: i64,
+        sequel: Sequel,
     ) -> None:
+        self.sequel: Sequel = sequel
         self.work: Work = work
         self.bodies: list[Inflow] = bodies
         self.answer: Packet = answer
         self.correlation: i64 = correlation
-        self.settled: dict[int, Consumer] = settled
+        self.settled: Tried = settled
         self.octets: i64 = octets
 
 
 class _LettingGo(Rest):
     """Lets go of large bodies when the work that sends them is done, though the session is gone."""
 
-    def __init__(self, bodies: list[Inflow]) -> None:
+    def __init__(self, commitment: Commitment) -> None:
         super().__init__()
-        self.bodies: list[Inflow] = bodies
+        self.commitment: Commitment = commitment
 
     def resume(self) -> None:
-        let_go(self.bodies)
+        commitment = self.commitment
+        let_go(commitment.bodies)
+        error = commitment.work.error
+        if error is None:
+            commitment.sequel.done(True)
+        else:
+            commitment.sequel.refused(error)
 
 
 class _Finishing(Rest):
@@ -119,14 +174,13 @@ class Transacting:
     def _carry_out(self, transaction: Transaction, bodies: list[Inflow], answer: Packet, correlation: i64) -> None:
         """Do all of ``transaction``, and say ``answer`` when that is on disk; it sends ``bodies``."""
         session = self.session
-        settled: dict[int, Consumer] = {each.number: each.consumer for each in transaction.settlements}
-        connection = session.connection
+        settled = Tried(transaction.settlements)
         try:
             if transaction.state is State.DOOMED:
                 cause = transaction.cause
                 self.broker.transactions.roll_back(transaction)
                 raise cause if cause is not None else TransactionError(transaction.why)
-            work = self.broker.transactions.commit(transaction, None if connection is None else connection.rest)
+            work = self.broker.transactions.commit(transaction, self._asker())
         except (Refused, StorageError) as error:
             let_go(bodies)
             self._failed(error, answer, correlation, settled)
@@ -135,9 +189,18 @@ class Transacting:
             let_go(bodies)
             session.replies.answer(answer, True)
         else:
-            self.commitment = Commitment(work, answer, correlation, settled, bodies, session.replies.octets)
+            self.commitment = Commitment(work, answer, correlation, settled, bodies, session.replies.octets, Sequel())
 
-    def _failed(self, error: EntrepotError, answer: Packet, correlation: i64, settled: dict[int, Consumer]) -> None:
+    def _taken(self, work: Work | None, sequel: Sequel) -> None:
+        """A step of a branch was carried out, or is being (``work``): answer when that is on disk."""
+        replies = self.session.replies
+        if work is None:
+            sequel.done(False)
+            replies.answer(XaReply(), True)
+        else:
+            self.commitment = Commitment(work, XaReply(), UNASKED, Tried([]), [], replies.octets, sequel)
+
+    def _failed(self, error: EntrepotError, answer: Packet, correlation: i64, settled: Tried) -> None:
         replies = self.session.replies
         self.settling.give_back_settled(settled)
         if isinstance(answer, XaReply):
@@ -158,8 +221,10 @@ class Transacting:
         replies = self.session.replies
         replies.octets = commitment.octets
         if work.error is not None:
-            self._failed(work.error, commitment.answer, commitment.correlation, commitment.settled)
+            error = commitment.sequel.refused(work.error)
+            self._failed(error, commitment.answer, commitment.correlation, commitment.settled)
         else:
+            commitment.sequel.done(False)
             replies.answer(commitment.answer, True)
         behind, self.behind = self.behind, []
         for each in behind:
@@ -195,12 +260,10 @@ class Transacting:
             replies.answer(XaReply(), False)
         elif isinstance(packet, XaPrepare):
             self._prepare(packet.xid)
-            replies.answer(XaReply(), True)
         elif isinstance(packet, XaCommit):
             self._commit(packet)
         elif isinstance(packet, XaRollback):
             self._roll_back(packet.xid)
-            replies.answer(XaReply(), True)
         elif isinstance(packet, (XaJoin, XaResume)):
             self._join(packet.xid)
             replies.answer(XaReply(), False)
@@ -214,9 +277,9 @@ class Transacting:
         elif isinstance(packet, XaInDoubtXids):
             replies.answer(XaInDoubtXidsReply(xids=self._in_doubt()), False)
         elif isinstance(packet, XaSetTimeout):
-            replies.answer(XaSetTimeoutReply(ok=0 < packet.seconds <= SECONDS_MAX), False)
+            replies.answer(XaSetTimeoutReply(ok=self._limit(packet.seconds)), False)
         elif isinstance(packet, XaGetTimeout):
-            replies.answer(XaGetTimeoutReply(seconds=self.session.acceptor.branch_seconds), False)
+            replies.answer(XaGetTimeoutReply(seconds=int(self.session.acceptor.branch_ms // 1000)), False)
 
     def _start(self, xid: Xid) -> None:
         session = self.session
@@ -224,11 +287,23 @@ class Transacting:
             raise BranchRefused("the session works on another branch", XA_PROTO)
         key = key_of(xid)
         most = session.options.branches_max
-        session.branch = session.acceptor.begin(key, name_of(xid), session.subject.name, most)
+        session.branch = session.acceptor.begin(key, name_of(xid), session.subject.name, most, session.branch_ms)
+
+    def _limit(self, seconds: i64) -> bool:
+        """Let branches of this session last so long, that at work too; 0: as any may. False: that is no time."""
+        if not 0 <= seconds <= SECONDS_MAX:
+            return False
+        session = self.session
+        session.branch_ms = seconds * 1000
+        if session.branch is not None:
+            session.acceptor.limit(session.branch, session.branch_ms)
+        return True
 
     def _known(self, xid: Xid) -> OpenBranch:
         """Return the branch that was begun and is not prepared. Raises BranchRefused."""
         branch = self.session.acceptor.branches.get(key_of(xid))
+        if branch is not None and branch.ending:
+            raise BranchRefused(f"the branch {name_of(xid)} is being prepared by another session", XA_PROTO)
         if branch is None or branch.user != self.session.subject.name:
             raise BranchRefused(f"AMQ229047: Cannot find xid in resource manager: {name_of(xid)}", XA_NOTA)
         return branch
@@ -270,7 +345,7 @@ class Transacting:
         branch = self._given_up(xid)
         transaction = branch.transaction
         if transaction.state is State.DOOMED:
-            settled: dict[int, Consumer] = {each.number: each.consumer for each in transaction.settlements}
+            settled = Tried(transaction.settlements)
             del session.acceptor.branches[key]
             self.broker.transactions.roll_back(transaction)
             let_go(branch.bodies)
@@ -278,14 +353,16 @@ class Transacting:
             raise BranchRefused(transaction.why, XA_RMERR)
         if branch.bodies and not self.broker.journal.pages:
             raise BranchRefused("a large message cannot be prepared without a disk", XA_RMERR)
+        promise = Promise(session.acceptor, branch)
         try:
-            self.broker.branches.prepare(transaction, key, session.subject.name)
-        except TransactionError as error:
-            if key in self.broker.branches.prepared:
-                raise BranchRefused(error.message, XA_DUPID) from error
-            raise
-        del session.acceptor.branches[key]
-        let_go(branch.bodies)
+            work = self.broker.branches.prepare(transaction, key, session.subject.name, self._asker())
+        except EntrepotError as error:
+            raise promise.refused(error) from error
+        self._taken(work, promise)
+
+    def _asker(self) -> Rest | None:
+        connection = self.session.connection
+        return None if connection is None else connection.rest
 
     def _check_user(self, key: bytes) -> None:
         self.broker.branches.check_user(key, self.session.subject)
@@ -297,8 +374,7 @@ class Transacting:
             self._check_user(key)
             if packet.one_phase:
                 raise BranchRefused("a branch that is prepared is committed in two phases", XA_PROTO)
-            self.broker.branches.commit(key)
-            session.replies.answer(XaReply(), True)
+            self._taken(self.broker.branches.commit(key, self._asker()), Sequel())
             return
         branch = self._given_up(packet.xid)
         if not packet.one_phase:
@@ -311,22 +387,21 @@ class Transacting:
         if key in self.broker.branches.prepared:
             self._check_user(key)
             branch = self.broker.branches.prepared[key]
-            settled: dict[int, Consumer] = {}
+            settled = Tried([])
             for hold in branch.holds:
                 consumer = hold.consumer
                 if consumer is not None and consumer.queue is hold.queue:
-                    settled[hold.number] = consumer
+                    settled.add(consumer, hold.number)
                 elif hold.reference is not None:  # its consumer has left: it was tried all the same
                     hold.reference.deliveries += 1
-            self.broker.branches.roll_back(key)
-            self.settling.give_back(settled, False)
+            self._taken(self.broker.branches.roll_back(key, self._asker()), Withdrawal(self.settling, settled))
             return
         opened = self._given_up(xid)
-        settled = {each.number: each.consumer for each in opened.transaction.settlements}
+        settled = Tried(opened.transaction.settlements)
         del self.session.acceptor.branches[key]
         self.broker.transactions.roll_back(opened.transaction)
         let_go(opened.bodies)
-        self.settling.give_back(settled, False)
+        self._taken(None, Withdrawal(self.settling, settled))
 
     def _give_up(self, xid: Xid) -> None:
         """A failover hit the branch at work: it can only be rolled back."""
@@ -335,7 +410,7 @@ class Transacting:
             branch = self._known(xid)
         except BranchRefused:
             branch = session.acceptor.begin(
-                key_of(xid), name_of(xid), session.subject.name, session.options.branches_max
+                key_of(xid), name_of(xid), session.subject.name, session.options.branches_max, session.branch_ms
             )
         if branch.transaction.state is State.ACTIVE:
             branch.transaction.fail(TransactionError("the connection failed over while the branch was at work"))
@@ -357,9 +432,10 @@ class Transacting:
         commitment = self.commitment
         if commitment is not None:
             self.commitment = None
-            commitment.work.asker = _LettingGo(commitment.bodies)
+            asker = _LettingGo(commitment)
+            commitment.work.asker = asker
             if commitment.work.done:
-                let_go(commitment.bodies)
+                asker.resume()
         self.session.branch = None
 
 

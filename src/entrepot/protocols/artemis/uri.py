@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from entrepot.base.errors import InvalidOption
+from functools import partial
+
+from entrepot.base.uri import set_option
 from entrepot.base.values import INT_MAX, whole
 from entrepot.protocols.artemis.options import CoreOptions
 
-OPTION_NAMES = ("anycastPrefix", "multicastPrefix", "connectionTtl", "connectionTtlMin", "connectionTtlMax")
+OPTION_NAMES = ("router", "anycastPrefix", "multicastPrefix", "connectionTtl", "connectionTtlMin", "connectionTtlMax")
 
 
 def read_option(options: CoreOptions, written: str, text: str) -> bool:
     """Set what ``written`` names from ``text``; False when CORE has no such option. Raises InvalidOption."""
-    try:
-        return _take(options, written, text)
-    except ValueError:
-        raise InvalidOption(
-            f"{text!r} is no value for the option {written!r}", remedy="use milliseconds, or -1 for no limit"
-        ) from None
+    return set_option(partial(_take, options), written, text, remedy="use milliseconds, or -1 for no limit")
 
 
 def _take(options: CoreOptions, name: str, text: str) -> bool:
-    if name == "anycastPrefix":
+    if name == "router":
+        options.router = text
+    elif name == "anycastPrefix":
         options.anycast_prefixes = _prefixes(text)
     elif name == "multicastPrefix":
         options.multicast_prefixes = _prefixes(text)

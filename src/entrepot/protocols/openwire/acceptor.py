@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.core.broker import BrokerCore
-from entrepot.core.events.observing import observe
+from entrepot.core.observing import observe
 from entrepot.protocols.openwire.advisories import Advisories
 from entrepot.protocols.openwire.announced import Announced
 from entrepot.protocols.openwire.commands import ActiveMQTempTopic

@@ -14,14 +14,16 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import LONG, Primitive
-from entrepot.core.addressing.definition import connection_of
 from entrepot.core.addressing.policy import Policy
 from entrepot.core.events.facts import (
+    BRIDGE_STARTED,
+    BRIDGE_STOPPED,
     CONSUMER_ATTACHED,
     CONSUMER_DETACHED,
     CONSUMER_SLOW,
     FOLLOWER_ATTACHED,
     FOLLOWER_DETACHED,
+    FORWARD_FAILED,
     MESSAGE_CONSUMED,
     MESSAGE_DEAD,
     MESSAGE_DELIVERED,
@@ -48,6 +50,8 @@ from entrepot.core.events.facts import (
     Reader,
     SubscriptionFact,
 )
+from entrepot.core.events.neighbours import BridgeFact
+from entrepot.core.owners import connection_of
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire.advisories import ADVISER_SESSION, PREFIX, Advisories, is_advisory, kind_word
@@ -55,6 +59,8 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQTempTopic,
     ActiveMQTopic,
+    BrokerId,
+    BrokerInfo,
     ConnectionId,
     ConsumerId,
     ConsumerInfo,
@@ -104,11 +110,16 @@ TAKEN: Final = (
     | MESSAGE_DISPATCHED
     | MESSAGE_CONSUMED
     | MESSAGE_DISCARDED
+    | BRIDGE_STARTED
+    | BRIDGE_STOPPED
+    | FORWARD_FAILED
 )
 
 OF_EITHER_KIND: Final = ("Expired", "NoConsumer")
 """What is told of a temporary destination as of any other; the rest names it TempQueue or TempTopic, as in Classic."""
 
+NETWORK_ADVISORY: Final = "ActiveMQ.Advisory.NetworkBridge"
+FAILURE_ADVISORY: Final = NETWORK_ADVISORY + ".ForwardFailure"
 MESSAGE_ID: Final = "orignalMessageId"  # sic, both: this is how ActiveMQ writes them
 DESTINATION: Final = "orignalDestination"
 CONSUMER_ID: Final = "consumerId"
@@ -148,6 +159,18 @@ class Announced(Listener):
                 self._detached(str(fact.key))
         elif isinstance(fact, SubscriptionFact):
             self._unsubscribed(fact)
+        elif isinstance(fact, BridgeFact):
+            self._bridge(fact)
+
+    def _bridge(self, fact: BridgeFact) -> None:
+        """A bridge began, ended, or could not forward a message (classic.md 4.16)."""
+        if fact.kind == FORWARD_FAILED:
+            if fact.advises:
+                self.advisories.tell(FAILURE_ADVISORY, None, {"cause": fact.why})
+            return
+        info = BrokerInfo(broker_id=BrokerId(fact.broker_id), broker_name=fact.broker)
+        told: dict[str, object] = {"started": fact.kind == BRIDGE_STARTED, "createdByDuplex": fact.accepted}
+        self.advisories.tell(NETWORK_ADVISORY, info, told)
 
     def _temporary_topic(self, fact: AddressFact) -> None:
         if fact.kind == TEMPORARY_TOPIC_ADDED:

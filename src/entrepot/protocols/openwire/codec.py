@@ -37,7 +37,8 @@ from entrepot.protocols.openwire.commands import (
     MessageDispatch,
     WireFormatInfo,
 )
-from entrepot.protocols.openwire.frames import FirstEncoding, FrameReader, FrameWriter, Incomplete, Structure
+from entrepot.protocols.openwire.elements import FirstEncoding, Incomplete
+from entrepot.protocols.openwire.frames import FrameReader, FrameWriter, Structure
 from entrepot.protocols.openwire.negotiation import WireFormat, negotiate
 from entrepot.protocols.openwire.schema import message_layout, type_numbered
 

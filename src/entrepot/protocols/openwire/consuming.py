@@ -34,7 +34,7 @@ from entrepot.protocols.openwire.replaying import replay
 from entrepot.protocols.openwire.replies import Replies
 from entrepot.protocols.serving.session import ServerSession
 
-DEFAULT_QUEUE_PREFETCH: Final = 1000
+DEFAULT_QUEUE_PREFETCHES: Final = (1000,)
 DEFAULT_TOPIC_PREFETCHES: Final = (32_766, 32_767)
 DEFAULT_DURABLE_PREFETCHES: Final = (100, 1000)
 
@@ -158,16 +158,14 @@ class Consuming(Subscribed):
             subscription.pending_limit = i64(info.maximum_pending_message_limit)
 
     def _prefetch(self, info: ConsumerInfo, first: Address, topic: bool, durable: bool) -> i64:
-        """Return the client's prefetch; its default gives way to the policy's (classic.md 4.2)."""
+        """Return the client's prefetch; what a Java client says unasked is no wish (classic.md 4.2)."""
         asked = int(info.prefetch_size)
-        policy = self.session.broker.policies.of(first.name, first.routing)
-        if durable and asked in DEFAULT_DURABLE_PREFETCHES:
-            return policy.durable_prefetch
-        if topic and not durable and asked in DEFAULT_TOPIC_PREFETCHES:
-            return policy.topic_prefetch
-        if not topic and asked == DEFAULT_QUEUE_PREFETCH:
-            return policy.queue_prefetch
-        return asked
+        unasked: tuple[int, ...] = DEFAULT_QUEUE_PREFETCHES
+        if topic:
+            unasked = DEFAULT_DURABLE_PREFETCHES if durable else DEFAULT_TOPIC_PREFETCHES
+        if asked not in unasked:
+            return asked
+        return self.session.broker.policies.of(first.name, first.routing).default_prefetch(topic, durable)
 
     def _check_owner(self, address: Address) -> None:
         """Only who made a temporary destination may read it: its name proves nothing, a client chooses its own id."""

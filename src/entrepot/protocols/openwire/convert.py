@@ -65,7 +65,8 @@ from entrepot.protocols.openwire.commands import (
     MessageId,
     ProducerId,
 )
-from entrepot.protocols.openwire.frames import FirstEncoding, FrameReader, FrameWriter
+from entrepot.protocols.openwire.elements import FirstEncoding
+from entrepot.protocols.openwire.frames import FrameReader, FrameWriter
 from entrepot.protocols.openwire.ids import is_queue, is_temporary, path_of, qualified_name, text_of
 from entrepot.protocols.openwire.schema import VERSION_MAX, message_layout
 

@@ -14,7 +14,7 @@ from mypy_extensions import i32, i64, mypyc_attr
 
 from entrepot.base.environment import UNLIMITED, Instant
 from entrepot.core.queue.browser import Browser
-from entrepot.core.queue.consumer import Consumer, Pause
+from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.head import ADVISORY
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import MULTICAST
@@ -24,6 +24,7 @@ from entrepot.protocols.openwire.commands import ConsumerId, ConsumerInfo
 from entrepot.protocols.openwire.convert import GROUP_FIRST, OPENWIRE_LANGUAGE, is_untouched, named, times_mark
 from entrepot.protocols.openwire.dispatching import DispatchConsumer, Dispatching
 from entrepot.protocols.openwire.identity import Identity
+from entrepot.protocols.openwire.large import measure
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.session import NEVER
 
@@ -115,6 +116,10 @@ class OpenWireConsumer(DispatchConsumer):
                     outlet.choke()
                 return
         dispatching.deliver_anew(self, message, deliveries)
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is delivered."""
+        return measure(self.dispatching.broker, message, self.dispatching.frame_octets_max)
 
     def pulls(self) -> i64:
         """Return what was asked for and did not come yet; -1: messages come unasked."""
@@ -244,7 +249,9 @@ class OpenWireSubscription(ServedSubscription):
         return True
 
     def is_searching(self) -> bool:
-        """Return whether a queue has not seen yet all that it may have for this."""
+        """Return whether a queue has not seen yet all that it may have for this, or measures some of it."""
+        if self.window.pauses & Pause.MEASURING != 0:
+            return True
         for consumer in self.consumers:
             queue = consumer.queue
             if queue is not None and int(queue.identity) in queue.host.working:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from entrepot.protocols.openwire.frames import Structure, Throwable
+from entrepot.protocols.openwire.elements import Throwable
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.schema import type_named
 
 

@@ -33,110 +33,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from librt.strings import (
-    BytesWriter,
-    read_i32_be,
-    read_i64_be,
-    write_i32_be,
-    write_i64_be,
-)
+from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
 from entrepot.base.errors import Fault, Inexpressible, LimitExceeded, MalformedFrame
+from entrepot.protocols.openwire.elements import (
+    ARRAY_COUNT_MAX,
+    BITS_OCTETS_MAX,
+    CACHE_SIZE_MIN,
+    DEPTH_MAX,
+    ELEMENTS_MAX,
+    MAGIC,
+    TIGHT_TEXT_OCTETS_MAX,
+    Incomplete,
+    StackLine,
+    Throwable,
+)  # fmt: skip
 from entrepot.protocols.openwire.primitives import SHORT_TEXT_OCTETS_MAX, decode_modified_utf8, encode_modified_utf8
-
-DEPTH_MAX: Final = 32
-"""Structures and causes inside one another. An advisory about a message in a dispatch needs 6; causes seldom 10."""
-ELEMENTS_MAX: Final = 131_072
-"""Structures, array elements and stack lines in one frame: four times what an int16 can count. The smallest structure
-takes two octets of a tight frame and about a hundred of memory, so the size of the frame alone would not bound it."""
-TIGHT_TEXT_OCTETS_MAX: Final = 32_766
-"""Java refuses 32767 octets of text in a tight frame."""
-ARRAY_COUNT_MAX: Final = 32_767
-BITS_OCTETS_MAX: Final = 32_767
-"""Java counts elements and the octets of the bits in a short."""
-CACHE_SIZE_MIN: Final = 16
-"""Below this a sender does not use its cache: a cached value may hold another cached one, and both must fit."""
-THROWABLE_TEXT_MAX_V1: Final = 1024
-"""Version 1 cuts the message of a throwable after so many characters."""
-THROWABLE_TEXT_MAX: Final = 5461
-"""Every version is cut here: six octets a character at worst, so that an error can always be told."""
-MAGIC: Final = b"ActiveMQ"
-
-
-class Incomplete(Exception):
-    """A frame without size prefix goes on in octets that have not arrived: no error; stays in the decoder."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__()
-        self.position = position
-
-
-class StackLine:
-    """One line of a Java stack trace."""
-
-    def __init__(self, class_name: str | None, method: str | None, file: str | None, line: i32) -> None:
-        self.class_name = class_name
-        self.method = method
-        self.file = file
-        self.line = line
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, StackLine)
-            and self.class_name == other.class_name
-            and self.method == other.method
-            and self.file == other.file
-            and self.line == other.line
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.class_name, self.method, self.file, self.line))
-
-
-class Throwable:
-    """A Java exception as a value: its class is text and is never looked up or created."""
-
-    def __init__(
-        self,
-        class_name: str | None,
-        message: str | None,
-        stack: list[StackLine] | None = None,
-        cause: Throwable | None = None,
-    ) -> None:
-        self.class_name = class_name
-        self.message = message
-        self.stack: list[StackLine] = [] if stack is None else stack
-        self.cause = cause
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Throwable)
-            and self.class_name == other.class_name
-            and self.message == other.message
-            and self.stack == other.stack
-            and self.cause == other.cause
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.class_name, self.message, self.cause))
-
-    def __repr__(self) -> str:
-        return f"Throwable({self.class_name!r}, {self.message!r})"
-
-
-class FirstEncoding:
-    """The octets in which a message arrived, from its type octet to its end, self-contained (loose, no cache).
-
-    ``layout`` is the `schema.message_layout` they follow. The marks are the offsets just behind the sequence that the
-    broker gives (8 octets) and behind broker-in and broker-out time (8 octets each); ``times_mark`` 0: no times.
-    """
-
-    def __init__(self, octets: bytes, layout: i64, sequence_mark: i64, times_mark: i64) -> None:
-        self.octets = octets
-        self.layout = layout
-        self.sequence_mark = sequence_mark
-        self.times_mark = times_mark
 
 
 class Structure:
@@ -603,21 +516,16 @@ class FrameWriter:
 
     def magic(self, value: bytes) -> None:
         """Write the constant that a `WireFormatInfo` starts with."""
-        if value != MAGIC:
-            raise Fault("there is only one magic")
+        assert value == MAGIC, "there is only one magic"
         self.out.write(value)
 
     def throwable(self, value: Throwable | None) -> None:
         """Write an exception or null."""
+        self.boolean(value is not None)
         if value is None:
-            self.boolean(False)
             return
-        self.boolean(True)
-        message = value.message
-        if message is not None and len(message) > THROWABLE_TEXT_MAX_V1:
-            message = message[: THROWABLE_TEXT_MAX_V1 if self.version == 1 else THROWABLE_TEXT_MAX]
         self.string(value.class_name)
-        self.string(message)
+        self.string(value.told(self.version))
         if not self.stack_traces:
             return
         self._count(len(value.stack))
@@ -632,10 +540,9 @@ class FrameWriter:
 
     def nested(self, value: Structure | None) -> None:
         """Write a structure or null."""
+        self.boolean(value is not None)
         if value is None:
-            self.boolean(False)
             return
-        self.boolean(True)
         if self.tight and value.padded():
             self.boolean(False)
         self.out.append(value.type_id)

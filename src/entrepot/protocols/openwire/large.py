@@ -1,7 +1,7 @@
 """Large bodies of other languages on their way to readers of OpenWire, from disk at the pace of their sockets. [C]
 
 The content of a bytes message is the body as it is. That of a text message is its length and Java's own UTF-8, in which
-the zero and all beyond U+FFFF are longer: the body is read twice then, to count and to write.
+the zero and all beyond U+FFFF are longer: the body is read twice then, to count (`measure`) and to write.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import BodyLost, LimitExceeded
 from entrepot.core.broker import BrokerCore
-from entrepot.core.effort import OCTETS_SHIFT
+from entrepot.core.queue.consumer import Measurement
 from entrepot.model.message import Message
+from entrepot.protocols.large_body import JAVA, LargeBody, form_for, length_of, to_count
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.primitives import encode_modified_utf8
 from entrepot.protocols.outflow import Outflow
 
-COUNT_UNITS: Final = 8  # of `core/effort.py`: to read, decode and encode 4 KiB, some 4 us
 MARKER_OCTETS: Final = 16  # of chance: no peer can know them
 
 
@@ -37,6 +37,11 @@ def is_large(broker: BrokerCore, message: Message, frame_max: i64) -> bool:
     return True
 
 
+def measure(broker: BrokerCore, message: Message, frame_max: i64) -> Measurement | None:
+    """Return what must be counted before a large ``message`` can be said; None: nothing."""
+    return to_count(broker, message, form_for(message, JAVA), int(frame_max))
+
+
 def body_of(
     broker: BrokerCore, message: Message, made: commands.Message, written: Callable[[], None] | None = None
 ) -> StreamedBody | None:
@@ -45,10 +50,10 @@ def body_of(
     ``written`` is called when all of it was written. Raises BodyLost, StorageError.
     """
     if isinstance(made, commands.ActiveMQTextMessage):
-        octets = _text_octets(broker, message)
+        octets = length_of(broker, message, JAVA)
         return StreamedText(broker, message, octets + 4, octets.to_bytes(4, "big"), written)
     if isinstance(made, commands.ActiveMQBytesMessage):
-        return StreamedBody(broker, message, message.need_rare().large_length, b"", written)
+        return StreamedBody(broker, message, length_of(broker, message), b"", written)
     return None
 
 
@@ -62,8 +67,8 @@ class StreamedBody(Outflow):
         self.broker: BrokerCore = broker
         self.message: Message = message
         self.written: Callable[[], None] | None = written
-        self.at: i64 = 0
-        self.ahead: bytes = broker.journal.overflow.read(message, 0)  # it may be damaged: better found here
+        self.body: LargeBody = LargeBody(broker, message)
+        self.ahead: bytes = self.body.piece()  # it may be damaged: better found here
         broker.journal.overflow.hold(message.need_rare().large_id)
 
     def piece(self) -> bytes:
@@ -72,9 +77,8 @@ class StreamedBody(Outflow):
         if octets:
             self.ahead = b""
         else:
-            octets = self.broker.journal.overflow.read(self.message, self.at)
-        self.at += len(octets)
-        self.done = self.at >= self.message.need_rare().large_length
+            octets = self.body.piece()
+        self.done = self.body.done
         return octets
 
     def finish(self, gone: bool) -> None:
@@ -97,18 +101,3 @@ class StreamedText(StreamedBody):
         """Return the next stretch, converted."""
         octets = super().piece()
         return encode_modified_utf8(self.decoder.decode(octets, self.done))
-
-
-def _text_octets(broker: BrokerCore, message: Message) -> int:
-    """Return how long the text is in Java's own UTF-8; it is work of this turn, to be read and decoded once more."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    overflow = broker.journal.overflow
-    broker.effort.spent += (message.need_rare().large_length >> OCTETS_SHIFT) * COUNT_UNITS
-    length = message.need_rare().large_length
-    total = 0
-    at: i64 = 0
-    while at < length:
-        octets = overflow.read(message, at)
-        at += len(octets)
-        total += len(encode_modified_utf8(decoder.decode(octets, at >= length)))
-    return total

@@ -70,6 +70,7 @@ class OpenWireOptions:
         self.rebalance_clients: bool = False  # rebalanceClusterClients: and asked to move
         self.update_clients_on_remove: bool = False  # updateClusterClientsOnRemove: also when one is gone
         self.published: Published = Published()
+        self.router: str = ""  # the connection router that says who serves a client
         self.update_filter: str = ""  # updateClusterFilter: expressions that the names of brokers must match
 
 
@@ -89,6 +90,9 @@ def read_option(options: OpenWireOptions, written: str, text: str) -> bool:
         return True
     if written in CLUSTER_FLAGS:
         setattr(options, CLUSTER_FLAGS[written], _flag(written, text))
+        return True
+    if written == "router":
+        options.router = text
         return True
     if written == CLUSTER_FILTER:
         options.update_filter = text

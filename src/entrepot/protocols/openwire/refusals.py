@@ -22,7 +22,7 @@ from entrepot.base.errors import (
 from entrepot.core.security.access import ADVISORIES
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.commands import Destination, XATransactionId
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 
 XA_NOTA: Final = -4  # no such branch
 XA_PROTO: Final = -6  # not in this state

@@ -245,6 +245,7 @@ class Sending:
         for one in addresses:
             if one.routing == MULTICAST and not one.temporary:
                 identity.advisories.topic_used(one.name)
+        self.broker.access.keep(target, self.session.subject, addresses, shown(destination, addresses))
         keep_target(self.targets, destination, target)
         return target
 

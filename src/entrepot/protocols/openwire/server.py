@@ -15,6 +15,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError
+from entrepot.core.guiding import HERE, THERE
 from entrepot.core.transactions.transaction import State
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor
@@ -46,7 +47,8 @@ from entrepot.protocols.openwire.consuming import Consuming
 from entrepot.protocols.openwire.convert import LAYOUT
 from entrepot.protocols.openwire.destinations import Destinations
 from entrepot.protocols.openwire.dispatching import Dispatching
-from entrepot.protocols.openwire.frames import FirstEncoding, Structure
+from entrepot.protocols.openwire.elements import FirstEncoding
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.identity import Identity
 from entrepot.protocols.openwire.negotiation import WireFormat, offer_of
 from entrepot.protocols.openwire.options import OpenWireOptions
@@ -56,6 +58,7 @@ from entrepot.protocols.openwire.separators import dot
 from entrepot.protocols.openwire.settling import Settling
 from entrepot.protocols.openwire.steering import Steering
 from entrepot.protocols.openwire.transacting import Transacting
+from entrepot.protocols.serving.guiding import guided
 from entrepot.protocols.serving.life import ENTER
 from entrepot.protocols.serving.session import CommandSession
 from entrepot.protocols.serving.transactions import told_before
@@ -404,6 +407,8 @@ class OpenWireSession(CommandSession[Structure]):
             if not self.ask_who(info.user_name, info.password):
                 self.received -= 1  # he says it again
                 return
+            if self.options.router and self.peering is None and not self._is_served(info):
+                return
             if self.broker.access.guarded:
                 identity.signature = SIGNED + self.subject.name
             if self.peering is not None:
@@ -424,6 +429,27 @@ class OpenWireSession(CommandSession[Structure]):
         self.acceptor.advisories.connected(info)
         self.replies.answer(info, False)
         self.steering.introduce(self.acceptor.cluster, info)
+
+    def _is_served(self, info: ConnectionInfo) -> bool:
+        """Ask the router of the listener; False where another broker serves the client, or it is not known yet.
+
+        Raises Refused when nobody does, or the client does not obey when it is told to go elsewhere.
+        """
+        guidance = guided(self, self.options.router, info.client_id or "")
+        if guidance is None:
+            self.received -= 1  # he says it again
+            return False
+        if guidance.verdict == HERE:
+            return True
+        if guidance.verdict != THERE:
+            raise Refused(guidance.why, remedy="try again later, or at another broker")
+        place = f"tcp://{guidance.host}:{guidance.port}"
+        if not (info.fault_tolerant or self.steering.fault_tolerant):
+            raise Refused(guidance.why, remedy=f"connect to {place}, or by failover:(...), which goes there by itself")
+        self.replies.write(ConnectionControl(fault_tolerant=True, connected_brokers=place))
+        self.replies.write(ConnectionControl(fault_tolerant=True, reconnect_to=place))
+        self.leave_at = self.broker.now + self.options.refusal_grace_ms * MILLISECOND
+        return False
 
     def _remove(self, command: RemoveInfo) -> None:
         what = command.object_id

@@ -11,7 +11,7 @@ from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import MULTICAST
 from entrepot.protocols.openwire.commands import MessageAck
 from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.ids import AckType
 
 

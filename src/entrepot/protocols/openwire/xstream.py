@@ -32,7 +32,8 @@ from typing import Final
 from entrepot.base.errors import Inexpressible, LimitExceeded, MalformedFrame
 from entrepot.protocols.openwire.codec import prototypes
 from entrepot.protocols.openwire.commands import Destination
-from entrepot.protocols.openwire.frames import MAGIC, StackLine, Structure, Throwable
+from entrepot.protocols.openwire.elements import MAGIC, StackLine, Throwable
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.markup import DEPTH_MAX, SHOWN, Element, escape, leaf, parse
 from entrepot.protocols.openwire.schema import TYPES, VERSION_MAX, Field, Kind, Type, children, type_named
 

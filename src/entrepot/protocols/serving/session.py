@@ -26,6 +26,7 @@ from entrepot.core.events.facts import (
 from entrepot.core.ports import ClientHolder
 from entrepot.core.queue.consumer import Pause
 from entrepot.core.queue.queue import MAYBE_DELIVERED, UNKNOWN_DELIVERED
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.security.directory import Subject
 from entrepot.core.security.logins import Knock
 from entrepot.core.sending.loans import LOAN_FREE, LOAN_LAST, Loan
@@ -44,7 +45,7 @@ class Tenure(ClientHolder):
     """A client id, and the connection that has it."""
 
     def __init__(self, session: ServerSession, client_id: str) -> None:
-        super().__init__(session.peer)
+        super().__init__(session.peer, session.subject.name)
         self.session: ServerSession | None = session
         self.client_id: str = client_id
 
@@ -75,6 +76,8 @@ class ServerSession(Session):
         self.client_id: str = ""
         self.tenure: Tenure | None = None
         self.knock: Knock | None = None  # it is being looked at who this is
+        self.asks: Alarm | None = None  # it is not known yet who serves it
+        self.asked_at: i64 = 0  # when that was asked first
         self.life: i64 = OPENING
         self.entered: bool = False  # the broker let it in, and told so
         self.released: bool = False  # all that it held was given back
@@ -341,12 +344,19 @@ class ServerSession(Session):
         return True
 
     def claim(self, client_id: str, steal: bool) -> str:
-        """Take a client id for this connection: "". When another one has it, return where that comes from."""
+        """Take a client id for this connection: "". When another one has it, return where that comes from.
+
+        ``steal``: that one gives way, if it serves the same user: a name that anybody may say closes nobody's else.
+        """
         if not client_id:
             return ""
         tenure = Tenure(self, client_id)
-        if not self.broker.clients.claim(client_id, tenure, steal):
-            return self.broker.clients.held[client_id].peer
+        clients = self.broker.clients
+        holder = clients.held.get(client_id)
+        if steal and holder is not None and holder.user != tenure.user and self.broker.access.guarded:
+            steal = False
+        if not clients.claim(client_id, tenure, steal):
+            return clients.held[client_id].peer
         self.tenure = tenure
         self.client_id = client_id
         return ""
@@ -396,7 +406,8 @@ class CommandSession(ServerSession, Generic[Said]):
             effort.spent += 1
             self.take(command)
             if self.unfinished:  # a transaction is being carried out, or it is looked at who this is: said again then
-                self.undone = came[at:] if self.knock is None else came[at - 1 :]
+                again = self.knock is not None or self.asks is not None
+                self.undone = came[at - 1 :] if again else came[at:]
                 return False
             if self.closing or self.life >= LEAVING:
                 return False

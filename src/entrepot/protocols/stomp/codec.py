@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
+from librt.strings import BytesWriter, read_i64_le
 from mypy_extensions import i64
 
 from entrepot.base.errors import LimitExceeded, MalformedFrame
@@ -318,13 +318,16 @@ class Reader:
         elif length == 10 and first == 112 and _same(data, at, b"persistent"):
             if not self.persistent_seen:
                 self.persistent_seen = True
-                self.persistent = stop - value == 4 and _same(data, value, b"true")
+                self.persistent = _is_true(data, value, stop)
         elif not sending:
             self._ack_header(data, at, length, value, stop)
             return
         elif self._passes(data, at, colon, stop):
             return
-        self._cut(data, at, following)
+        if at == self.kept_at:  # of the first lines nothing passes yet: there is nothing to cut from
+            self.kept_at = following
+        else:
+            self._cut(data, at, following)
 
     def _passes(self, data: bytes, at: i64, colon: i64, stop: i64) -> bool:
         """Return whether a header of a SEND that is none of the common ones passes on; note it if it is read here."""
@@ -345,16 +348,13 @@ class Reader:
         return name != b"reply-to" or not value.startswith(b"/temp-")
 
     def _cut(self, data: bytes, at: i64, following: i64) -> None:
-        """Leave the header line from ``at`` to ``following`` out of the tail."""
-        if at == self.kept_at:
-            self.kept_at = following
-        else:
-            pieces = self.pieces
-            if pieces is None:
-                pieces = []
-                self.pieces = pieces
-            pieces.append(data[self.kept_at : at])
-            self.kept_at = following
+        """Leave the header line from ``at`` to ``following`` out of the tail, which has lines before it."""
+        pieces = self.pieces
+        if pieces is None:
+            pieces = []
+            self.pieces = pieces
+        pieces.append(data[self.kept_at : at])
+        self.kept_at = following
 
     def _ack_header(self, data: bytes, at: i64, length: i64, value: i64, stop: i64) -> None:
         if length == 2 and _same(data, at, b"id"):
@@ -556,10 +556,20 @@ def _line_end(data: bytes, at: i64, end: i64) -> i64:
     return -1
 
 
+def _is_true(data: bytes, at: i64, stop: i64) -> bool:
+    return stop - at == 4 and _same(data, at, b"true")
+
+
 def _same(data: bytes, at: i64, word: bytes) -> bool:
+    """Return whether ``word``, of at most 16 octets, is at ``at``. From 8 octets on it is two numbers that overlap."""
     length: i64 = len(word)
     if len(data) - at < length:
         return False
+    if length >= 8:
+        last = length - 8
+        if read_i64_le(data, at) != read_i64_le(word, 0):
+            return False
+        return read_i64_le(data, at + last) == read_i64_le(word, last)
     i: i64 = 0
     while i < length:
         if data[at + i] != word[i]:

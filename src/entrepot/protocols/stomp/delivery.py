@@ -13,10 +13,11 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.core.queue.browser import Browser
-from entrepot.core.queue.consumer import Consumer
+from entrepot.core.queue.consumer import Consumer, Measurement
 from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
+from entrepot.protocols.large_body import COMMON, INFLATED_MAX, to_count
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.stomp.codec import write_decimal
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
@@ -54,6 +55,8 @@ class StompConsumer(Consumer):
         self.address: str = queue.name
         self.asks: bool = bool(subscription.transformation)
         self.first_lines: bytes = b""
+        self.opening: bytes = b""  # the first lines, and the id up to its last three digits, of thousand ``thousand``
+        self.thousand: i64 = -1
         self.ack_line: bytes = b""
         if self.tracked and writing.reader.version == V12:
             self.ack_line = b"\nack:%d-" % int(key)
@@ -77,6 +80,12 @@ class StompConsumer(Consumer):
         )
         if not self.subscription.identity:
             self.first_lines = self.first_lines.replace(b"subscription:\n", b"", 1)
+        self.thousand = -1
+
+    def _open(self, thousand: i64) -> None:
+        """Write what a thousand messages begin with here."""
+        self.thousand = thousand
+        self.opening = self.first_lines + self.writing.id_prefix + b"%d" % int(thousand)
 
     def deliver(self, message: Message, deliveries: i64) -> None:
         """Write a MESSAGE frame."""
@@ -85,18 +94,26 @@ class StompConsumer(Consumer):
             self._name(message.address)
         outlet = self.outlet
         writer = outlet.out
-        writer.write(self.first_lines)
-        if message.rare is None and message.language is STOMP_LANGUAGE:
-            writer.write(writing.id_prefix)
-            write_decimal(writer, message.number)
+        number = message.number
+        if message.rare is None and message.language is STOMP_LANGUAGE and number >= 1000:
+            thousand = number // 1000
+            if thousand != self.thousand:
+                self._open(thousand)
+            writer.write(self.opening)
+            digits = number - thousand * 1000
+            tens = digits // 10
+            writer.append(48 + int(tens // 10))
+            writer.append(48 + int(tens % 10))
+            writer.append(48 + int(digits % 10))
         else:
+            writer.write(self.first_lines)
             self._write_identity(writer, message)
         if self.tracked:
             if self.ack_line:
                 writer.write(self.ack_line)
-                write_decimal(writer, message.number)
+                write_decimal(writer, number)
             if self.subscription.ack == ACK_CLIENT:
-                self.subscription.order[message.number] = self
+                self.subscription.order[number] = self
         writing.write_fixed(writer, message, deliveries)
         if message.language is STOMP_LANGUAGE and message.rare is None and not message.escaped and not self.asks:
             writer.write(message.raw)
@@ -107,6 +124,12 @@ class StompConsumer(Consumer):
             outlet.note()
         if len(writer) > outlet.high:
             outlet.choke()
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is delivered."""
+        if message.language is STOMP_LANGUAGE:
+            return None
+        return to_count(self.writing.broker, message, COMMON, INFLATED_MAX)
 
     def _write_identity(self, writer: BytesWriter, message: Message) -> None:
         broker = self.writing.broker

@@ -10,8 +10,9 @@ from mypy_extensions import i64
 
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_STOMP, Message
 from entrepot.protocols.inflow import Inflow as Arrival
+from entrepot.protocols.large_body import LargeBody
 from entrepot.protocols.outflow import Outflow
 
 
@@ -33,6 +34,9 @@ class StreamedBody(Outflow):
     def __init__(self, broker: BrokerCore, message: Message, owner: Queue | None) -> None:
         rare = message.need_rare()
         super().__init__(rare.large_length, b"", b"")
+        self.foreign: LargeBody | None = None  # of another language
+        if message.language.code != LANGUAGE_STOMP:
+            self.foreign = LargeBody(broker, message)
         self.broker: BrokerCore = broker
         self.message: Message = message
         self.owner: Queue | None = owner
@@ -43,6 +47,11 @@ class StreamedBody(Outflow):
 
     def piece(self) -> bytes:
         """Return the next octets."""
+        foreign = self.foreign
+        if foreign is not None:
+            octets = foreign.piece()
+            self.done = foreign.done
+            return octets
         octets = self.broker.journal.overflow.read(self.message, self.at)
         self.at += len(octets)
         self.done = self.at >= self.length

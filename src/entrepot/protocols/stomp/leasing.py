@@ -14,7 +14,9 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError, Refused, StorageError
+from entrepot.base.values import boolean
 from entrepot.core.leases.lease import Lease, Poll
+from entrepot.core.leases.wanting import LeaseDemand
 from entrepot.core.ports import ClaimWaiter
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
@@ -33,6 +35,7 @@ from entrepot.protocols.stomp.writing import Writing
 
 WAIT_MS_MAX: Final = 60_000  # a longer wait would look like a dead connection to whatever stands between
 WAITS_MAX: Final = 1_000  # on one connection
+DEMANDS_MAX: Final = 1_000  # leases that one connection wants others to hear of
 READS_MAX: Final = 1_000  # that wait for their turn on one connection
 CLAIM_DEFAULT: Final = 1_000
 
@@ -92,6 +95,7 @@ class Leasing(Source):
         self.places: Places = places
         self.waiting: list[_Claim] = []
         self.reads: list[Reading] = []
+        self.demands: list[LeaseDemand] = []
         self.page: BytesWriter = BytesWriter()
         self.id_prefix: bytes = session.broker.ids.node.message_prefix.encode()
         session.outlet.add_source(self)
@@ -120,6 +124,7 @@ class Leasing(Source):
             answer["settled"] = str(settled)
         else:
             answer["returned"] = str(broker.leases.release(lease, epoch if "epoch" in headers else None))
+            self._want(lease, False)
         self.answer(lease, answer, self.reader.receipt())
 
     def _begin(self, lease: Lease, written: str) -> None:
@@ -184,6 +189,9 @@ class Leasing(Source):
         wait_ms = whole_number(headers.get("wait", "0"), "wait")
         if not 0 <= wait_ms <= WAIT_MS_MAX:
             raise Refused(f"wait is {wait_ms}, which is not within 0 and {WAIT_MS_MAX} ms")
+        lease.fence(epoch)
+        if "demand" in headers:
+            self._want(lease, _flag(headers["demand"], "demand"))
         end = lease.claim(broker.journal, epoch, start, most)
         if end > start or wait_ms == 0 or most <= 0:
             self.answer_claim(lease, end, receipt)
@@ -193,6 +201,33 @@ class Leasing(Source):
         claim = _Claim(self, lease, receipt)
         self.waiting.append(claim)
         claim.poll = broker.leases.wait(lease, epoch, start, most, wait_ms, claim)
+
+    def _want(self, lease: Lease, wanting: bool) -> None:
+        """Let other brokers hear of this reader as of a consumer, until it says otherwise or its connection ends."""
+        broker = self.session.broker
+        known: LeaseDemand | None = None
+        for demand in self.demands:
+            if demand.lease is lease:
+                known = demand
+        if known is not None and (not wanting or known.over or known.selector is not lease.selector):
+            self.demands.remove(known)
+            broker.unsubscribe(known)
+            known = None
+        if not wanting or known is not None or lease.ended:
+            return
+        if len(self.demands) >= DEMANDS_MAX:
+            self.demands = [each for each in self.demands if not each.over]  # queues that were deleted take no room
+        if len(self.demands) >= DEMANDS_MAX:
+            raise Refused(f"{DEMANDS_MAX} leases of this connection are demand", remedy="use another connection")
+        demand = LeaseDemand(lease, broker.ids.consumer_key())
+        session = self.session
+        demand.client_id = session.client_id
+        demand.origin = session.number
+        demand.connection = session.client_id or session.peer
+        demand.peer = session.peer
+        demand.user = session.subject.name
+        broker.subscribe(demand)
+        self.demands.append(demand)
 
     def answer_claim(self, lease: Lease, end: int, receipt: bytes) -> None:
         """Say how far the ledger reaches now."""
@@ -352,6 +387,16 @@ class Leasing(Source):
                 poll.cancel()
         self.waiting.clear()
         self.reads.clear()
+        for demand in self.demands:
+            self.session.broker.unsubscribe(demand)
+        self.demands.clear()
+
+
+def _flag(text: str, name: str) -> bool:
+    try:
+        return boolean(text)
+    except ValueError:
+        raise Refused(f"{name} is {text[:40]!r}", remedy="use true or false") from None
 
 
 def _holds_octets(lines: bytes) -> bool:

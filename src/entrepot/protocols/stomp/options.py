@@ -28,8 +28,10 @@ class StompOptions:
         self.heartbeat_receive_ms: i64 = 0
         self.heartbeat_default: str = "0,0"  # taken for a client that does not say
         self.heartbeat_grace: float = 2.0  # hbGracePeriodMultiplier; Classic's 1.0 cuts off honest peers
+        self.ttl_ms: i64 = 0  # connection-ttl-override: of silence, where no heart-beats are agreed on; 0: any
         self.connect_timeout_ms: i64 = 30_000
         self.transactions_max: i64 = 1000  # open at once on one connection
         self.link_stealing: bool = False  # allowLinkStealing: who comes with a client id in use takes it over
+        self.router: str = ""  # the connection router that says who serves a client
         self.subscriptions_max: i64 = 100_000
         self.write_high_octets: i64 = 1 * MIB  # what may wait for a slow reader before its subscriptions pause

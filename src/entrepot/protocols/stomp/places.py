@@ -48,6 +48,7 @@ class Places:
         broker.access.send(self.session.subject, parsed)
         target = broker.target(parsed)
         if not wanted:
+            broker.access.keep(target, self.session.subject, parsed)
             keep_target(self.targets, octets, target)
         return target
 

@@ -13,7 +13,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED
 from entrepot.model import address as names
 from entrepot.model.message import Message
-from entrepot.protocols.inflow import PACE_OCTETS, Pace
+from entrepot.protocols.inflow import Pace
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.session import STOP_DISK
 from entrepot.protocols.stomp.answers import Answers
@@ -214,7 +214,7 @@ class Sending:
         """Pass on what came of a large body; True when it is complete and its message has been sent."""
         reader = self.reader
         inflow.write(reader.large_piece())
-        if inflow.written >= PACE_OCTETS and inflow.refusal is None:
+        if inflow.is_due():
             self._ask_the_disk(inflow)
         if reader.large_left > 0:
             return False
@@ -241,7 +241,7 @@ class Sending:
             pace = _DiskPace(self.session)
             self.pace = pace
         pace.asked += 1
-        if pace.asked >= ASKED_MAX:
+        if pace.asked >= ASKED_MAX or inflow.is_crowded():
             self.session.stop_reading(STOP_DISK)
         inflow.ask_the_disk(pace)
 

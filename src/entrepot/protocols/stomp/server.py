@@ -23,6 +23,8 @@ from entrepot.base.errors import (
     StorageError,
 )
 from entrepot.core.broker import BrokerCore
+from entrepot.core.guiding import HERE, THERE
+from entrepot.protocols.serving.guiding import guided
 from entrepot.protocols.serving.life import ENTER, LEAVING, OPENING
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.session import STOMP, Shell
@@ -312,6 +314,8 @@ class StompSession(ServerSession):
         try:
             if not self.ask_who(headers.get("login"), headers.get("passcode")):
                 return False
+            if self.options.router and not self._is_served(headers.get("client-id", "")):
+                return False
         except Refused as refusal:
             self.entering = None
             self.fail(refusal)
@@ -319,6 +323,14 @@ class StompSession(ServerSession):
         self.entering = None
         self._enter(headers)
         return True
+
+    def _is_served(self, client_id: str) -> bool:
+        """Ask the router of the listener; False: it is not known yet. Raises Refused for elsewhere, too."""
+        guidance = guided(self, self.options.router, client_id)
+        if guidance is None or guidance.verdict == HERE:
+            return guidance is not None
+        remedy = f"connect to {guidance.host}:{guidance.port}" if guidance.verdict == THERE else "try another broker"
+        raise Refused(guidance.why, remedy=remedy)
 
     def _enter(self, headers: dict[str, str]) -> None:
         """Begin to serve this user. Raises ProtocolViolation when another connection has his client id."""
@@ -362,7 +374,7 @@ class StompSession(ServerSession):
         send = max(int(wants), int(self.options.heartbeat_send_ms), SERVER_MIN_HEARTBEAT_MS) if wants else 0
         hear = max(int(can), int(self.options.heartbeat_receive_ms), SERVER_MIN_HEARTBEAT_MS) if can else 0
         self.beat_send = send * MILLISECOND * 9 // 10  # a little early, so that transport delay does not make it late
-        self.beat_receive = int(hear * self.options.heartbeat_grace) * MILLISECOND
+        self.beat_receive = int(hear * self.options.heartbeat_grace if hear else self.options.ttl_ms) * MILLISECOND
         return f"{send},{hear}"
 
     def _disconnect(self) -> None:

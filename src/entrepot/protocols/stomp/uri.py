@@ -7,10 +7,11 @@ The names may stand behind ``wireFormat.``, ``transport.`` or, on a port that de
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
-from entrepot.base.errors import InvalidOption
 from entrepot.base.settings import I64_MAX
+from entrepot.base.uri import set_option
 from entrepot.base.values import boolean, decimal, whole
 from entrepot.protocols.stomp.options import StompOptions
 
@@ -20,18 +21,8 @@ FRAME_OCTETS_MAX: Final = 1 << 50  # larger than any disk; Classic's default of 
 
 def read_option(options: StompOptions, written: str, text: str) -> bool:
     """Set what ``written`` names from ``text``; False when STOMP has no such option. Raises InvalidOption."""
-    name = written
-    for prefix in PREFIXES:
-        if written.startswith(prefix):
-            name = written[len(prefix) :]
-            break
-    try:
-        return _take(options, name, text)
-    except ValueError:
-        raise InvalidOption(
-            f"{text!r} is no value for the option {written!r}",
-            remedy="use a positive number (two, a,b for heart-beats; true or false for a choice)",
-        ) from None
+    remedy = "use a positive number (two, a,b for heart-beats; true or false for a choice)"
+    return set_option(partial(_take, options), written, text, PREFIXES, remedy)
 
 
 def _take(options: StompOptions, name: str, text: str) -> bool:
@@ -51,6 +42,8 @@ def _take(options: StompOptions, name: str, text: str) -> bool:
         if not re.fullmatch(r"\d{1,9},\d{1,9}", text):
             raise ValueError(text)
         options.heartbeat_default = text
+    elif name == "router":
+        options.router = text
     elif name == "allowLinkStealing":
         options.link_stealing = boolean(text)
     elif name in ("hbGracePeriodMultiplier", "heartBeatToConnectionTtlModifier"):

@@ -6,13 +6,17 @@ as it came, unless its consumer cannot read it so.
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from entrepot.base.errors import EntrepotError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.bereaved import without_body
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import DEFAULT_PRIORITY, Message
+from entrepot.protocols.large_body import length_of
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, is_octets, tail_of
@@ -57,11 +61,20 @@ class Writing:
         rare = message.rare
         if rare is not None and rare.large_id:
             flaw = self.broker.journal.overflow.flaw(message)
+            length = 0
+            if not flaw and message.language is not STOMP_LANGUAGE:
+                try:
+                    length = length_of(self.broker, message)
+                except EntrepotError as error:  # shown or leased: what is delivered was counted before
+                    flaw = str(error)
             if flaw:
                 message = without_body(message, flaw)
                 rare = message.rare
         version = self.reader.version
-        tail = tail_for(message, version, asked)
+        if rare is not None and rare.large_id and message.language is not STOMP_LANGUAGE:
+            tail = head_for(message, version, length)
+        else:
+            tail = tail_for(message, version, asked)
         if rare is not None:
             if rare.annotations:
                 write_headers(writer, rare.annotations, version)
@@ -97,6 +110,9 @@ class Writing:
             outlet.choke()
 
 
+NO_LENGTH: Final = b"content-length:0\n"
+
+
 def tail_for(message: Message, version: i64, asked: str = "") -> bytes:
     """Return the tail of ``message`` as a consumer of ``version`` can read it, in the form that it ``asked`` for."""
     if message.language is not STOMP_LANGUAGE or (asked and not is_octets(message)):
@@ -107,6 +123,18 @@ def tail_for(message: Message, version: i64, asked: str = "") -> bytes:
     if not message.escaped or version == V12:
         return message.raw
     return _rewritten(message.raw, int(message.body_at), version)
+
+
+def head_for(message: Message, version: i64, length: int) -> bytes:
+    """Return the rest of the head of a message of another language, whose body of ``length`` octets follows."""
+    tail, body_at = tail_of(message)
+    lines = tail[: body_at - 1]
+    if lines.endswith(NO_LENGTH):
+        lines = lines[: len(lines) - len(NO_LENGTH)]
+    head = lines + b"content-length:%d\n\n" % length
+    if version == V12 or b"\\" not in head:
+        return head
+    return _rewritten(head, len(head), version)
 
 
 def _rewritten(tail: bytes, body_at: int, version: i64) -> bytes:

@@ -1,4 +1,5 @@
 import java.io.File;
+import java.lang.management.ManagementFactory;
 import java.util.HashSet;
 import java.util.Set;
 import org.apache.activemq.artemis.core.config.impl.ConfigurationImpl;
@@ -9,7 +10,7 @@ import org.apache.activemq.artemis.core.security.CheckType;
 import org.apache.activemq.artemis.core.security.Role;
 import org.apache.activemq.artemis.spi.core.security.ActiveMQSecurityManager;
 
-/** Runs an Artemis broker from the broker.xml that it is given, until it is killed. USER:PASSWORD, if given, is the only user. */
+/** Runs an Artemis broker from the broker.xml that it is given, until it is killed, or stopped by SIGTERM. USER:PASSWORD, if given, is the only user. */
 public class Artemis {
     public static void main(String[] args) throws Exception {
         FileConfiguration configuration = new FileConfiguration();
@@ -25,8 +26,16 @@ public class Artemis {
                 return validateUser(user, password);
             }
         };
-        ActiveMQServerImpl server = new ActiveMQServerImpl(configuration, security);
+        ActiveMQServerImpl server = new ActiveMQServerImpl(
+            configuration, Boolean.getBoolean("jmx") ? ManagementFactory.getPlatformMBeanServer() : null, security);
         server.start();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            try {
+                server.stop();
+            } catch (Exception problem) {
+                problem.printStackTrace();
+            }
+        }));
         System.out.println("started");
         System.out.flush();
         Thread.currentThread().join();

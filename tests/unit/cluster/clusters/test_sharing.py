@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from clustered import Node, joined
+from entrepot.base.compiled import is_compiled
+from entrepot.base.errors import InvalidDestination
+from entrepot.cluster.carrying.bridge import PARKED
 from entrepot.cluster.clusters.listening import address_rule, filter_of
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
+from entrepot.core.addressing.routing import Target
+from entrepot.core.sending.sending import Sending
+from entrepot.model.address import ANYCAST, MULTICAST, parse
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.presenting import routing_in
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from kit import Reader
 from unit.protocols.artemis.wired import Client, Hub
 
@@ -19,6 +28,9 @@ RECORDED = (
     "'activemq.notifications%'))"
 )
 """What an Artemis of 2.42 asked another one (tests/vectors/core-conversations/cluster-up)."""
+
+
+BAD = "bad".encode("utf-16-le")
 
 
 def store(node: Node, other: Node) -> int:
@@ -214,3 +226,72 @@ def test_where_a_message_goes_is_said_by_nodes_of_the_cluster_and_by_nobody_else
         first, second = (hub.rig.queue(name) for name in ("A", "B"))
         client.send("A", "m", _AMQ_ROUTE_TO=int(second.identity).to_bytes(8, "big"))
         assert (first.count, second.count) == expected
+
+
+def test_what_a_node_sends_back_is_no_repetition_of_what_its_producer_sent_here() -> None:
+    hub = Hub()
+    client = Client(hub)
+    client.open()
+    client.make("A")
+    queue = hub.rig.queue("A")
+    way = int(queue.identity).to_bytes(8, "big")
+    client.send("A", "m", _AMQ_DUPL_ID="x")
+    client.send("A", "m", _AMQ_DUPL_ID="x", _AMQ_ROUTE_TO=way)
+    assert queue.count == 1, "whoever is no node of the cluster cannot get around the duplicate ids"
+    client.session.admitted = True
+    client.send("A", "m", _AMQ_DUPL_ID="x", _AMQ_ROUTE_TO=way)
+    assert queue.count == 2
+    client.send("A", "m", _AMQ_DUPL_ID="x", _AMQ_ROUTE_TO=way, _AMQ_BRIDGE_DUP=b"1")
+    client.send("A", "m", _AMQ_DUPL_ID="x", _AMQ_ROUTE_TO=way, _AMQ_BRIDGE_DUP=b"1")
+    assert queue.count == 3, "the node's own id is asked for"
+
+
+@pytest.mark.skipif(is_compiled(), reason="native callers do not notice a method that is replaced")
+def test_a_message_that_another_node_never_takes_is_parked_and_others_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, (a, b) = joined(2, policies={"#": {"dead_letter_address": ""}})
+    reader = b.rig.reader("Q")
+    world.wait(50)
+    genuine = Sending.send
+
+    def send(self: Sending, message: Message, target: Target) -> int:
+        if self is b.rig.broker.sending and BAD in message.raw:
+            raise InvalidDestination("it is not wanted")
+        return genuine(self, message, target)
+
+    monkeypatch.setattr(Sending, "send", send)
+    a.send("queue://Q", ["bad", "good"])
+    world.wait(5_000)
+    assert bodies(reader) == ["good"]
+    assert store(a, b) == 0
+    assert a.rig.queue(PARKED).count == 1
+    assert any(PARKED in text for text in a.said)
+
+
+def test_a_node_that_tells_of_others_first_is_known_for_what_it_is() -> None:
+    """Artemis tells of its members in any order."""
+    world, (a, b, c) = joined(3)
+    members = b.connection.topology.members
+    own = b.uuid
+    members[own] = members.pop(own)
+    assert next(iter(members)) != own
+    world.part(a, b)
+    world.apart.clear()
+    world.wait(3_000)
+    met = {one.node: one.state.value for one in a.connection.contacts.values()}
+    assert met == {b.uuid: "met", c.uuid: "met"}
+
+
+@pytest.mark.parametrize(("place", "routing"), [("queue://Q", ANYCAST), ("topic://T", MULTICAST)])
+def test_what_came_in_another_language_says_of_which_kind_it_is(place: str, routing: int) -> None:
+    """Artemis drops what is for a queue of another routing type: the store where it waited is multicast."""
+    world, (a, b) = joined(2)
+    reader = b.rig.reader(place)
+    world.wait(50)
+    target = a.rig.broker.target(parse(place))
+    message = Message(STOMP_LANGUAGE, target.name, b"k:v\n\nfrom afar\0")
+    message.durable = True
+    a.act(lambda: a.rig.broker.send(message, target))
+    world.wait(50)
+    (delivery,) = reader.deliveries
+    assert delivery.body.endswith("from afar")
+    assert routing_in(delivery.message) == routing

@@ -17,8 +17,9 @@ from entrepot.cluster.networks.admission import (
     BrokerPath,
     Interpreted,
     Replay,
+    is_out_of_reach,
 )
-from entrepot.cluster.networks.lists import Included, Lists, destination_filter
+from entrepot.cluster.networks.lists import Included, Lists, Place, destination_filter
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.cluster.networks.properties import read_properties, write_properties
 from entrepot.core.queue.queue import Queue
@@ -27,8 +28,6 @@ from entrepot.protocols.openwire.bodies import text_message
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQQueue,
-    ActiveMQTempQueue,
-    ActiveMQTopic,
     BrokerId,
     ConsumerInfo,
     MessageId,
@@ -68,6 +67,16 @@ def test_a_message_goes_nowhere_twice_and_only_so_far(path: tuple[str, ...], ttl
 )
 def test_a_message_that_came_back_is_as_far_as_it_was(path: tuple[str, ...], ttl: int, passes: bool) -> None:
     assert (not BrokerPath("B", ttl, "A").refusal(message(*path), None)) == passes
+
+
+@pytest.mark.parametrize(
+    ("path", "ttl", "out"),
+    [((), -1, False), ((), 0, True), ((), 1, False), (("X",), 1, True), (("X",), 2, False), (("X", "A"), -1, True)],
+)
+def test_a_consumer_counts_only_so_far_and_never_where_it_came_through(
+    path: tuple[str, ...], ttl: int, out: bool
+) -> None:
+    assert is_out_of_reach(path, ttl, "A") is out
 
 
 def test_a_path_names_every_broker_once() -> None:
@@ -232,15 +241,15 @@ LISTS = Lists(
 @pytest.mark.parametrize(
     ("where", "permitted"),
     [
-        (ActiveMQQueue("in.a"), True),
-        (ActiveMQTopic("in.a"), False),
-        (ActiveMQQueue("out"), False),
-        (ActiveMQQueue("always"), True),
-        (ActiveMQQueue("secret.static"), False),  # excluded comes before static
-        (ActiveMQTempQueue("t"), True),
+        (Place("in.a", topic=False), True),
+        (Place("in.a", topic=True), False),
+        (Place("out", topic=False), False),
+        (Place("always", topic=False), True),
+        (Place("secret.static", topic=False), False),  # excluded comes before static
+        (Place("t", topic=False, temporary=True), True),
     ],
 )
-def test_lists_are_asked_in_their_order(where: Any, permitted: bool) -> None:
+def test_lists_are_asked_in_their_order(where: Place, permitted: bool) -> None:
     assert LISTS.permits(where, temporary=True) == permitted
 
 

@@ -9,15 +9,28 @@ from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.bridge import Bridge
+from entrepot.cluster.networks.lists import Place
 from entrepot.cluster.networks.options import BridgeFilterOptions
-from entrepot.cluster.networks.wanted import ForgetDurable, Subscribe, Unsubscribe
-from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
+from entrepot.cluster.networks.wanted import ForgetDurable, Reader, Subscribe, Unsubscribe
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.diversion import composite
+from entrepot.core.events.facts import (
+    BRIDGE_STARTED,
+    BRIDGE_STOPPED,
+    BROKER_JOINED,
+    BROKER_LEFT,
+    FORWARD_FAILED,
+    Fact,
+    Listener,
+)
+from entrepot.core.events.neighbours import BridgeFact, BrokerFact
+from entrepot.core.observing import observe
+from entrepot.core.owners import ConnectionOwner
 from entrepot.core.security.directory import Directory, Subject
 from entrepot.model.address import ANYCAST, Destination, parse
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
-from entrepot.protocols.openwire.commands import ActiveMQTopic, ConsumerInfo, MessageId
+from entrepot.protocols.openwire.commands import MessageId
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from entrepot.simulation.requests import Talk
 
@@ -46,6 +59,34 @@ def test_only_a_duplex_bridge_brings_messages_back(duplex: bool) -> None:
     network.sites["B"].send(Q, "back")
     network.run(300)
     assert list(network.seen) == (["back"] if duplex else [])
+
+
+class _Told(Listener):
+    """Remembers facts about bridges and the brokers behind them."""
+
+    def __init__(self) -> None:
+        super().__init__(BROKER_JOINED | BROKER_LEFT | BRIDGE_STARTED | BRIDGE_STOPPED | FORWARD_FAILED)
+        self.told: list[tuple[str, str]] = []
+
+    def heard(self, fact: Fact) -> None:
+        assert isinstance(fact, (BridgeFact, BrokerFact))
+        self.told.append((fact.name, fact.broker))
+
+
+@pytest.mark.parametrize("duplex", [False, True])
+def test_bridges_and_the_brokers_behind_them_are_facts(duplex: bool) -> None:
+    network = Network(2, [("A", "B")], duplex=duplex).start()
+    a, b = _Told(), _Told()
+    observe(network.sites["A"].broker, a)
+    observe(network.sites["B"].broker, b)
+    network.run(300)
+    assert ("bridge.started", "B") in a.told
+    assert ("broker.joined", "A") in b.told
+    assert (("bridge.started", "A") in b.told) == duplex
+    network.cut("A", "B")
+    network.run(INTERVAL // MILLISECOND * 4)
+    assert ("bridge.stopped", "B") in a.told
+    assert ("broker.left", "A") in b.told
 
 
 @pytest.mark.parametrize("first", ["reader", "message", "bridge"])
@@ -641,8 +682,9 @@ def test_another_demand_takes_over_a_durable_subscription_that_was_not_answered_
     a.send(T, "m0")
     assert bridge.link.under_way
     (known,) = demand.remote
-    again = ConsumerInfo(
-        consumer_id=known, destination=ActiveMQTopic("T"), client_id="B", subscription_name="d"
+    where = Place("T", topic=True)
+    again = Reader(
+        where, (where,), known, client_id="B", subscription_name="d"
     )  # as another bridge that replaced the demand and ended would have it
     a.turn(lambda: bridge.obey([*bridge.demand._drop(demand, forget=False), *bridge.demand.consumer_added(again)]))
     network.run(500)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bridged import Network, SiteCensus
-from entrepot.cluster.link import State
+from entrepot.cluster.link import State, described
 from entrepot.cluster.networks.outlook import across
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.management import install
@@ -50,7 +50,7 @@ def test_a_bridge_is_let_in_by_its_user(duplex: bool, given: str) -> None:
     assert list(made.seen) == (["m"] if known else [])
     (bridge,) = made.sites["A"].bridges()
     if not known:
-        assert "or password is invalid." in str(bridge.link.describe()) + str(bridge.told)
+        assert "or password is invalid." in str(described(bridge.link)) + str(bridge.told)
 
 
 def test_what_the_user_of_a_bridge_may_not_send_stays_here() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.cluster.networks.advising import Advising
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.reception import Reception
 from entrepot.protocols.openwire.acceptor import Acceptor
@@ -34,7 +35,7 @@ PROPERTIES = "name=NC\nsyncDurableSubs=true\ndynamicallyIncludedDestinations=[to
 def test_a_broker_may_list_its_durable_subscriptions_before_it_connects(duplex: bool) -> None:
     """ActiveMQ does so with ``syncDurableSubs``; only the other end of a duplex bridge needs the list."""
     rig = Rig()
-    neighbourhood = Neighbourhood(Acceptor(rig.broker))
+    neighbourhood = Neighbourhood(Advising(Acceptor(rig.broker)))
     session = OpenWireSession(Shell(), neighbourhood.acceptor, OpenWireOptions(), 1, "peer", Reception(neighbourhood))
     client = Client(rig, session, "near", WireFormatOptions())
     client.exchange()

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from entrepot.base.environment import MILLISECOND, UNLIMITED
+from entrepot.assembly import Plan
+from entrepot.base.environment import MIB, MILLISECOND, UNLIMITED
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.config.artemis import belongs, interpret
 from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
 from entrepot.config.files import read as read_file
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.founding import add_policies
-from entrepot.config.model import BrokerConfig, DivertEntry, Sharing
+from entrepot.config.model import BrokerConfig, DivertEntry, ServingOptions, Sharing, UserLimit
 from entrepot.config.reading import Reading
 from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import Attribute, Does, Kind
@@ -24,6 +25,7 @@ from entrepot.core.addressing.configuration import FIELDS
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.node import Node, NodeOptions
 
 OPEN = "<security-enabled>false</security-enabled>"
 ACCEPTORS = '<acceptors><acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP,OPENWIRE</acceptor></acceptors>'
@@ -81,8 +83,8 @@ def test_the_file_that_artemis_writes_for_a_new_broker() -> None:
         ("stomp", "stomp", 31),
     ]
     assert made.queues == (
-        QueueDefinition(name="DLQ", address="DLQ", routing=ANYCAST),
-        QueueDefinition(name="ExpiryQueue", address="ExpiryQueue", routing=ANYCAST),
+        QueueDefinition(name="DLQ", address="DLQ", routing=ANYCAST, configured=True),
+        QueueDefinition(name="ExpiryQueue", address="ExpiryQueue", routing=ANYCAST, configured=True),
     )
     assert made.sharing is None
     assert all(finding.line for finding in reading.findings)
@@ -120,7 +122,7 @@ def test_relative_directories_are_those_of_the_instance() -> None:
             "<diverts><divert name='d'><address>a</address></divert></diverts>",
             "needs an address and a forwarding-address",
         ),
-        ("<ha-policy><replication/></ha-policy>", "replication is not built yet"),
+        ("<ha-policy><replication/></ha-policy>", "a primary or a backup"),
         ("<ha-policy><shared-store/></ha-policy>", "a primary or a backup"),
         ("<ha-policy><shared-store><primary/><slave/></shared-store></ha-policy>", "a primary or a backup"),
         ("<address-settings><address-setting/></address-settings>", "says for no address"),
@@ -280,8 +282,10 @@ def test_queues_and_addresses() -> None:
         '<address name="news"><multicast/></address></addresses>'
     )
     assert made.queues == (
-        QueueDefinition(name="orders", address="orders", routing=ANYCAST),
-        QueueDefinition(name="audit", address="orders", routing=MULTICAST, durable=False, selector="price > 5"),
+        QueueDefinition(name="orders", address="orders", routing=ANYCAST, configured=True),
+        QueueDefinition(
+            name="audit", address="orders", routing=MULTICAST, durable=False, selector="price > 5", configured=True
+        ),
     )
     assert made.destinations == (Destination(name="news", routing=MULTICAST),)
     assert errors(one_queue('<queue name="q"><filter string="1 +"/></queue>'))
@@ -338,6 +342,16 @@ def test_what_an_acceptor_does_not_speak_is_named() -> None:
     assert any("amqpCredits=1 has no effect" in what for what in said(reading, Severity.NOTE))
 
 
+def test_an_acceptor_of_amqp_keeps_its_options() -> None:
+    spoken = ("core", "amqp", "openwire")
+    found, reading = acceptor("tcp://h:1?protocols=AMQP;amqpCredits=5;saslMechanisms=PLAIN", spoken=spoken)
+    assert found == ["amqp://h:1?amqpCredits=5&saslMechanisms=PLAIN"]
+    assert [what for what in said(reading, Severity.NOTE) if "amqpCredits" in what] == []
+    found, reading = acceptor("tcp://h:1?protocols=AMQP;anycastPrefix=q/;amqpDuplicateDetection=false", spoken=spoken)
+    assert found == ["amqp://h:1?anycastPrefix=q/"]
+    assert any("amqpDuplicateDetection" in what for what in said(reading, Severity.WARNING))
+
+
 def test_a_broker_without_a_place_to_listen() -> None:
     assert any("no acceptor" in what for what in said(read(document(acceptors="")), Severity.WARNING))
     none = '<acceptors><acceptor name="x">tcp://h:1?protocols=AMQP</acceptor></acceptors>'
@@ -386,3 +400,74 @@ def test_how_full_the_disk_may_be(said: str, percent: int, free: int) -> None:
 def test_a_disk_cannot_be_fuller_than_full() -> None:
     reading = read(document("<max-disk-usage>101</max-disk-usage>"))
     assert "101 is no percentage of a disk" in said(reading, Severity.ERROR)
+
+
+def test_what_holds_for_everybody() -> None:
+    made = config(
+        "<transaction-timeout>1500</transaction-timeout><uuid-namespace>temp</uuid-namespace>"
+        "<reject-empty-validated-user>true</reject-empty-validated-user><global-max-messages>9</global-max-messages>"
+        "<populate-validated-user>true</populate-validated-user>"
+        "<wild-card-routing-enabled>false</wild-card-routing-enabled>"
+        "<persist-delivery-count-before-delivery>true</persist-delivery-count-before-delivery>"
+        '<resource-limit-settings><resource-limit-setting match="ada"><max-sessions>2</max-sessions>'
+        "<max-queues>3</max-queues></resource-limit-setting></resource-limit-settings>"
+        "<global-max-size-percent-of-jvm-max-memory>25</global-max-size-percent-of-jvm-max-memory>"
+        "<literal-match-markers>()</literal-match-markers>"
+        '<address-settings><address-setting match="(a.*)"><id-cache-size>3</id-cache-size></address-setting>'
+        "</address-settings>"
+    )
+    assert made.serving == ServingOptions(
+        branch_ms=1500,
+        users=(("ada", UserLimit(2, 3)),),
+        demands_user=True,
+        uuid_namespace="temp",
+        wildcards=False,
+        messages_max=9,
+    )
+    assert made.broker.users_on_messages
+    assert made.usage.memory_limit == 512 * MIB
+    plan = Plan("b", MIB, config=made)
+    policies = plan.policies
+    assert (policies.of("a.*").id_cache, policies.of("a.b").id_cache, policies.of("x").mark_delivered) == (
+        3,
+        20_000,
+        True,
+    )
+    assert policies.namespace == "temp"
+    options = plan.options
+    assert (options.messages_max, options.wildcards) == (9, False)
+    assert options.stamps is not None
+    assert options.stamps.demands
+    assert config("<temporary-queue-namespace>old</temporary-queue-namespace>").serving.uuid_namespace == "old"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("<transaction-timeout>0</transaction-timeout>", "a branch cannot last 0 ms"),
+        ("<literal-match-markers>(</literal-match-markers>", "is no pair"),
+        (
+            "<global-max-size-percent-of-jvm-max-memory>101</global-max-size-percent-of-jvm-max-memory>",
+            "101 is no percentage",
+        ),
+        ("<resource-limit-settings><resource-limit-setting/></resource-limit-settings>", "for no user"),
+    ],
+)
+def test_what_cannot_hold_for_everybody_is_an_error(said: str, words: str) -> None:
+    assert any(words in what for what in errors(said))
+
+
+def test_scalars_of_the_broker_that_are_about_all_addresses_and_connections() -> None:
+    made = config(
+        "<id-cache-size>7</id-cache-size><connection-ttl-override>1500</connection-ttl-override>"
+        '<address-settings><address-setting match="a"><id-cache-size>3</id-cache-size></address-setting>'
+        "</address-settings>"
+    )
+    policies = Policies()
+    add_policies(made, policies)
+    assert (policies.of("x").id_cache, policies.of("a").id_cache, made.serving.ttl_override_ms) == (7, 3, 1500)
+    assert made.refresh_ms == 5000
+    node = Node(NodeOptions(listen=["core://127.0.0.1:0"], config=made))
+    assert [one.core.ttl_ms_always for one in node.dialects] == [1500]
+    assert [(one.stomp.ttl_ms, one.amqp.idle_ms) for one in node.dialects] == [(1500, 1500)]
+    assert config("<configuration-file-refresh-period>-1</configuration-file-refresh-period>").refresh_ms == 0

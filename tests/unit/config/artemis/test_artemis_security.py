@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from entrepot.base.errors import AccessDenied, UserUnknown
+from entrepot.base.scram import DIGESTS, keys_of
 from entrepot.config.artemis import interpret
+from entrepot.config.artemis.masks import CODEC
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.reading import Reading
 from entrepot.config.security import OPEN, Security, SubjectEntry, protect
 from entrepot.config.sources import Sources
 from entrepot.config.xml import parse
 from entrepot.core.operators.management import install
+from entrepot.core.operators.rbac import Guard
 from entrepot.core.security.access import Access
 from entrepot.core.security.directory import Subject
+from entrepot.core.security.passwords import Kept
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from kit import Rig, admitted
 
@@ -173,6 +178,25 @@ def test_what_would_let_somebody_else_in_or_nobody_is_an_error(
     assert any(message in what for what in found), found
 
 
+def test_a_password_that_a_codec_hid_is_read_if_the_module_names_the_codec(instance: Instance) -> None:
+    pytest.importorskip("cryptography")
+    option = f'org.apache.activemq.jaas.properties.password.codec="{CODEC};key=mykey"'
+    instance.write("login.config", "activemq { " + PROPERTIES.rstrip(";") + f" {option}; }};")
+    instance.write("artemis-users.properties", USERS + "hid = ENC(-7c27a4b22586ab06)\n")
+    kept = {user.name: user.password for user in instance.security().users or ()}
+    assert kept["hid"] == "plain:hello"
+    assert kept["boss"].startswith("pbkdf2")
+    instance.write("artemis-users.properties", USERS + "hid = ENC(12)\n")
+    assert any("masked with another key" in what or "it " in what for what in instance.errors())
+
+
+def test_a_role_of_another_system_stands_for_ours(instance: Instance) -> None:
+    access = instance.access(setting("#", shop=" ".join(ALL)) + '<role-mapping from="app-users" to="shop, other"/>')
+    access.send(Subject("x", ("app-users",)), queue("q"), "q")
+    access.send(Subject("x", ("shop",)), queue("q"), "q")
+    assert refused(lambda: access.send(Subject("x", ("other",)), queue("q"), "q"))
+
+
 def test_files_that_are_not_there_are_an_error_that_says_where_they_were_looked_for(instance: Instance) -> None:
     (instance.etc / "artemis-roles.properties").unlink()
     assert any("artemis-roles.properties: No such file" in what for what in instance.errors())
@@ -254,5 +278,83 @@ def test_halves_and_what_has_no_meaning_are_named(instance: Instance) -> None:
     found = said(instance.read(setting("#", x="send createAddress view")), Severity.WARNING)
     assert any("x may make no queue" in what for what in found), found
     assert any("'view' has no meaning" in what for what in found), found
-    assert any("takes a restart" in what for what in found), "reload=true"
+    made = instance.read(setting("#", x="send"))
+    assert made.config is not None
+    assert made.config.security.reloads, "reload=true"
+    assert {"users.properties", "roles.properties"} <= {path.name.removeprefix("artemis-") for path in made.files}
     assert not any("may" in what for what in said(instance.read(), Severity.WARNING))
+
+
+def test_single_operations_take_rights_of_their_own(instance: Instance) -> None:
+    rules = setting("#", admins=" ".join(ALL)) + setting("mops.#", admins="view", shop="view")
+    rules += setting("mops.queue.*.pause", admins="edit")
+    reading = instance.read(rules, "<management-message-rbac>true</management-message-rbac>")
+    assert reading.config is not None
+    assert not [one for one in said(reading, Severity.WARNING) if "no meaning" in one]
+    notices = reading.config.notices
+    assert (notices.guarded, notices.management) == ("mops", "activemq.management")
+    rig = Rig()
+    protect(reading.config.security, rig.broker.access)
+    guard = Guard(rig.broker, notices.guarded, notices.views)
+    boss, app = rig.broker.access.named("boss"), rig.broker.access.named("app")
+    guard.check([boss, app], "queue.orders", "getMessageCount")
+    guard.check([boss], "queue.orders", "pause")
+    for subjects, method in (([app], "pause"), ([boss, app], "pause"), ([boss], "removeAllMessages"), ([], "isPaused")):
+        with pytest.raises(AccessDenied):
+            guard.check(subjects, "queue.orders", method)
+    with pytest.raises(AccessDenied, match=r"AMQ229032: User: nobody .*'VIEW' on address mops.broker.getName"):
+        guard.check([rig.broker.access.named("nobody")], "broker", "getName")
+
+
+def test_a_pattern_of_methods_that_is_none_is_an_error(instance: Instance) -> None:
+    more = "<view-permission-method-match-pattern>(</view-permission-method-match-pattern>"
+    assert any("no pattern" in what for what in said(instance.read(EVERYTHING, more), Severity.ERROR))
+
+
+# -- SCRAM -------------------------------------------------------------------------------------------------------------
+
+PROOFS = f"""{MODULES}.SCRAMPropertiesLoginModule required
+  org.apache.activemq.jaas.properties.user="artemis-users.properties"
+  org.apache.activemq.jaas.properties.role="artemis-roles.properties";"""
+PROVED = f"activemq {{ {MODULES}.SCRAMLoginModule required; }};\n"
+
+
+def _line(name: str, digest: str) -> str:
+    """Return a line as `SCRAMPropertiesLoginModule` writes it: the server's key comes before the stored one."""
+    keys = keys_of(digest, "s3cret", SALT)
+    salt, server, stored = (b64encode(one).decode() for one in (keys.salt, keys.server, keys.stored))
+    return f"{name}=ENC({salt}\\:4096\\:{server}\\:{stored})\n"
+
+
+def _proofs(instance: Instance, users: str) -> None:
+    instance.write("login.config", PROVED + f"amqp-sasl-scram {{ {PROOFS} }};")
+    instance.write("artemis-users.properties", users)
+
+
+def test_users_of_scram_are_read_with_their_keys(instance: Instance) -> None:
+    lines = _line("boss|SHA256", "SHA-256") + _line("boss|SHA512", "SHA-512") + _line("a\\=2Cb", "SHA-512")
+    _proofs(instance, lines + "app=plain word\n")
+    users = {one.name: one for one in instance.security().users or ()}
+    assert {name: one.groups for name, one in users.items()} == {
+        "boss": ("admins", "shop"), "a,b": (), "app": ("shop",),
+    }  # fmt: skip
+    boss, other = Kept(users["boss"].password), Kept(users["a,b"].password)
+    assert boss.matches("s3cret")
+    assert not boss.matches("secret")
+    for digest in DIGESTS:
+        keys = boss.keys(digest, b"")
+        assert keys is not None
+        assert keys.text() == keys_of(digest, "s3cret", SALT).text()
+    assert (other.keys("SHA-256", b"") is None, other.keys("SHA-512", b"") is None) == (True, False)
+    assert Kept(users["app"].password).matches("plain word")
+
+
+@pytest.mark.parametrize("line", ["x|SHA256=ENC(1)", "x|SHA1=ENC(a:1:b:c)", "x|SHA256=word", "x=ENC(AAAA:1:AAAA:AAAA)"])
+def test_keys_that_cannot_be_read_are_said(instance: Instance, line: str) -> None:
+    _proofs(instance, line + "\n")
+    assert any("SCRAM" in one for one in instance.errors())
+
+
+def test_who_has_proved_must_have_proved_somewhere(instance: Instance) -> None:
+    instance.write("login.config", PROVED)
+    assert any("SCRAM" in one for one in instance.errors())

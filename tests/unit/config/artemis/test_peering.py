@@ -52,8 +52,10 @@ def test_cluster_connections_with_their_connectors_and_groups() -> None:
     assert cluster.connectors is not None
     assert ([one.name for one in cluster.connectors], cluster.direct) == (["other"], True)
     assert (cluster.check_ms, cluster.ttl_ms, cluster.deduplicates) == (CHECK_MS, TTL_MS, True)
-    (flaw,) = found.flaws
-    assert (flaw.severity, flaw.what) == (Severity.ERROR, "check-period is 'many', and not a number")
+    assert [(flaw.severity, flaw.what) for flaw in found.flaws] == [
+        (Severity.ERROR, "the channel 'c' has no jgroups-file"),
+        (Severity.ERROR, "check-period is 'many', and not a number"),
+    ]
 
 
 def test_a_cluster_connection_by_uri() -> None:

@@ -19,6 +19,7 @@ from entrepot.core.addressing.routing import Target
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination, parse
 from entrepot.model.predicate import compile_selector
+from entrepot.model.told import remote_as
 from kit import Rig
 
 
@@ -37,7 +38,7 @@ def elsewhere(rig: Rig, way: Queue, address: str, name: str, mode: int = ON_DEMA
         name,
         way,
         1,
-        identity=table.remote_identity(),
+        identity=remote_as(name + NODE, ANYCAST, far),
         far=far,
         cluster_name=name + NODE,
         queue_name=name,

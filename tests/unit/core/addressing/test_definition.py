@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from entrepot.base.errors import CorruptJournal, InvalidDestination, InvalidSelector, Refused
 from entrepot.core.addressing.definition import (
     NOT_OBEYED,
-    ConnectionOwner,
     QueueDefinition,
     QueueRecord,
-    ReaderOwner,
-    SubscriptionOwner,
     decode,
     durable_subscription,
     encode,
@@ -24,6 +21,7 @@ from entrepot.core.addressing.definition import (
     subscriber,
     temporary,
 )
+from entrepot.core.owners import ConnectionOwner, ReaderOwner, SubscriptionOwner
 from entrepot.model.address import ANYCAST, MULTICAST
 from kit import Rig
 

@@ -9,6 +9,7 @@ from entrepot.base.settings import Unit
 from entrepot.core.addressing.address_settings import FULL_BLOCK, SLOW_KILL, AddressSettings, Full
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queue_settings import QueueSettings
+from entrepot.core.addressing.upkeep_settings import UpkeepSettings
 
 
 def test_settings_merge_from_the_least_to_the_most_specific():
@@ -55,7 +56,7 @@ def test_a_bad_setting_is_refused_and_changes_nothing(name, text):
 
 def test_every_setting_is_an_attribute_of_its_own():
     for declared in AddressSettings.settings():
-        if declared.name not in QueueSettings.__settings__:
+        if declared.name not in UpkeepSettings.__settings__:  # those of upkeep are asked seldom, and of `given`
             others = NOTHING_ALONE.get(declared.name, {})
             policy = Policy(AddressSettings(**others))
             changed = Policy(AddressSettings(**others, **{declared.name: other_value(declared)}))
@@ -78,7 +79,11 @@ def test_every_setting_of_queues_is_one_of_their_traits():
                 assert getattr(one, name) != getattr(other, name), name
 
 
-NOTHING_ALONE = {"page_messages": {"page_full": Full.FAIL}, "slow_unit": {"slow_threshold": 5}}
+NOTHING_ALONE = {
+    "page_messages": {"page_full": Full.FAIL},
+    "page_octets": {"page_full": Full.FAIL},
+    "slow_unit": {"slow_threshold": 5},
+}
 CALLED = {"slow_threshold": "slow_rate", "slow_unit": "slow_rate", "slow_check_s": "slow_check"}
 
 
@@ -122,3 +127,10 @@ def test_a_misspelt_setting_is_refused_with_a_suggestion():
     with pytest.raises(InvalidOption) as caught:
         Policies().add("#", {"max_deliverie": "3"})
     assert "did you mean max_deliveries" in caught.value.remedy
+
+
+def test_the_default_prefetch_goes_by_what_is_read():
+    policy = Policy(AddressSettings(queue_prefetch=1, topic_prefetch=2, durable_prefetch=3))
+    assert policy.default_prefetch(topic=False, durable=False) == 1
+    assert policy.default_prefetch(topic=True, durable=False) == 2
+    assert policy.default_prefetch(topic=True, durable=True) == 3

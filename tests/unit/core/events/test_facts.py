@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from entrepot.core.addressing.diversion import divert
 from entrepot.core.addressing.policy import Policy
 from entrepot.core.events import facts
 from entrepot.core.events.facts import (
+    BINDING_ADDED,
+    BINDING_REMOVED,
+    DIVERT,
     EVERY_KIND,
     LISTENER_FAILED,
     MESSAGE_CONSUMED,
@@ -15,6 +19,7 @@ from entrepot.core.events.facts import (
     ON_REQUEST,
     QUEUE_ADDED,
     AddressFact,
+    BindingFact,
     Fact,
     Hub,
     Listener,
@@ -22,7 +27,8 @@ from entrepot.core.events.facts import (
     MessageFact,
     Place,
 )
-from entrepot.core.events.observing import ignore, observe, observe_all
+from entrepot.core.observing import ignore, observe, observe_all
+from entrepot.model.address import parse_one
 from kit import Rig
 
 
@@ -117,6 +123,20 @@ def test_single_messages_are_heard_of_where_the_policy_asks_or_the_listener_take
     unasked.asked = False
     hub.announce(unasked)
     assert (asked.names, always.names) == ([], ["message.consumed"])
+
+
+def test_diverts_are_told_of_when_they_come_change_and_go() -> None:
+    rig = Rig()
+    watcher = Heard(BINDING_ADDED | BINDING_REMOVED)
+    observe(rig.broker, watcher)
+    rig.broker.queues.follow(divert("d", "A", [parse_one("B")]))
+    rig.broker.queues.follow(divert("d", "A", [parse_one("C")]))
+    assert rig.broker.queues.forget("d")
+    assert not rig.broker.queues.forget("d")
+    told = [(fact.name, fact.address, fact.routing_name) for fact in watcher.facts if isinstance(fact, BindingFact)]
+    added, removed = ("binding.added", "A", "d"), ("binding.removed", "A", "d")
+    assert told == [added, removed, added, removed]
+    assert all(isinstance(fact, BindingFact) and fact.form == DIVERT for fact in watcher.facts)
 
 
 def test_a_running_broker_tells_a_new_listener_of_messages_at_once() -> None:

@@ -8,17 +8,22 @@ from uuid import UUID
 
 import pytest
 
+from entrepot.base.errors import AccessDenied
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators import management, upkeep, views
 from entrepot.core.operators.census import Census
-from entrepot.core.operators.management import ADDRESS, REQUESTS_MAX, Management
+from entrepot.core.operators.controls import control
+from entrepot.core.operators.management import ADDRESS, REQUESTS_MAX, Management, install
+from entrepot.core.operators.rbac import VIEWS, Guard
+from entrepot.core.security.access import EVERYTHING, VIEW, Rule, grants
+from entrepot.core.security.directory import Directory, Subject, User
 from entrepot.core.transactions.transaction import Transaction
-from entrepot.model.address import MULTICAST, parse, parse_one
+from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination, parse, parse_one
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
 from entrepot.protocols.stomp.server import StompSession
-from kit import START, Reader, Rig
+from kit import START, Reader, Rig, admitted
 
 
 class Office(Census):
@@ -26,6 +31,10 @@ class Office(Census):
 
     def __init__(self) -> None:
         self.closed: list[str] = []
+        self.who: list[Subject] = []
+
+    def subjects(self, connection: str) -> list[Subject]:
+        return self.who
 
     def count(self) -> int:
         return 2
@@ -134,7 +143,7 @@ def test_attributes_have_the_names_of_artemis(rig: Rig) -> None:
     assert operator.get("address.Q", "messageCount") == 5
     assert operator.get("queue.Q", "definition") == {"name": "Q", "address": "Q", "auto_created": True}
     assert operator.get("broker", "name") == "test"
-    assert operator.get("broker", "nodeID") == rig.broker.ids.node_id
+    assert operator.get("broker", "nodeID") == rig.broker.ids.node.uuid_text
     assert operator.get("broker", "nodeUUID") == str(UUID(bytes=rig.broker.ids.node.uuid))
     reader.ack()
     assert operator.get("queue.Q", "messagesAcknowledged") == 5
@@ -306,7 +315,7 @@ def test_queues_come_and_go(rig: Rig) -> None:
     rig.send_all("A::c", range(1100))
     reader = rig.reader("A::c", 1)
     assert "consumers" in operator.fail("broker", "destroyQueue", "c")
-    assert "holds 1100" in operator.fail("broker", "destroyQueue", "c", True, False, True)
+    assert "it has 1100 messages" in operator.fail("broker", "destroyQueue", "c", True, False, True)
     assert operator.do("broker", "destroyQueue", "c", True) == 1100
     assert len(reader.endings) == 1
     assert "c" not in rig.broker.table.queues
@@ -378,8 +387,9 @@ def test_an_address_is_paused_and_purged_whole(rig: Rig) -> None:
         ("queue.topic://T", "pause", [], "is a topic"),
         ("address.none", "pause", [], "Address Does Not Exist: none"),
         ("divert.d", "x", [], "AMQ229012: No binding for divert d"),
-        ("acceptor.d", "x", [], "no resource 'acceptor.d'"),
-        ("", "x", [], "no resource"),
+        ("acceptor.d", "x", [], "AMQ229067: Cannot find resource with name acceptor.d"),
+        ("thing.d", "x", [], "AMQ229067: Cannot find resource with name thing.d"),
+        ("", "x", [], "AMQ229067: Cannot find resource"),
         ("broker", "explode", [], "no operation explode/0"),
         ("broker", "cancelScheduled", ["soon"], "argument 1 of cancelScheduled is 'soon'"),
         ("broker", "cancelScheduled", [True], "argument 1"),
@@ -510,3 +520,174 @@ def test_near_names_are_few_and_cheap(rig: Rig) -> None:
     assert len(near) == 3
     assert views.near_names(rig.broker, "x" * 1000) == []
     assert views.near_names(rig.broker, "") == []
+
+
+def test_requests_are_taken_at_the_address_that_is_set_and_the_rights_of_that_one_count() -> None:
+    rig = Rig()
+    install(rig.broker, address="ops.manage")
+    access = rig.broker.access
+    access.protect(
+        Directory([User("boss", "plain:b", ["bosses"]), User("app", "plain:a", ["apps"])]),
+        [Rule("#", UNTYPED, {"apps": EVERYTHING}), Rule("ops.#", UNTYPED, {"bosses": EVERYTHING})],
+        narrowest=True,
+    )
+    boss, app = admitted(access, "boss", "b"), admitted(access, "app", "a")
+    for name in ("ops.manage", "activemq.management"):
+        place = [Destination(name, ANYCAST)]
+        access.send(boss, place)
+        with pytest.raises(AccessDenied):
+            access.send(app, place)
+        assert rig.broker.addresses.service_at(name) is not None
+    assert control(rig.broker, Census(), "broker").get("managementAddress") == "ops.manage"
+
+
+def test_a_queue_of_a_type_that_its_address_was_not_made_for_is_refused_or_changes_the_address(rig: Rig) -> None:
+    operator = Operator(rig)
+    operator.do("broker", "createAddress", "one", "ANYCAST")
+    said = {"name": "q", "address": "one", "routing-type": "MULTICAST", "auto-create-address": False}
+    told = operator.fail("broker", "createQueue", json.dumps(said))
+    assert told.startswith("AMQ229207: Can not create queue with routing type: MULTICAST")
+    operator.do("broker", "createQueue", json.dumps({**said, "auto-create-address": True}))
+    assert operator.do("address.one", "getRoutingTypes") == ["MULTICAST", "ANYCAST"]
+
+
+def test_a_queue_with_messages_is_not_deleted_where_it_is_to_be_empty(rig: Rig) -> None:
+    rig.send("Q")
+    told = Operator(rig).fail("broker", "destroyQueue", "Q", False, False, True)
+    assert told.startswith("AMQ229215: Cannot delete queue Q on binding Q - it has 1 messages")
+
+
+def test_requests_take_the_right_of_their_operation_where_that_is_asked_for(rig: Rig) -> None:
+    operator = Operator(rig)
+    viewer = Subject("viewer", ["viewers"])
+    rig.broker.access.protect(None, [Rule("#", UNTYPED, {"*": EVERYTHING}), Rule("mops.#", UNTYPED, {"viewers": VIEW})])
+    operator.management.guard = Guard(rig.broker, "mops", VIEWS)
+    operator.office.subjects = lambda connection: [viewer]  # type: ignore[method-assign]
+    rig.send("Q")
+    assert operator.do("queue.Q", "getMessageCount") == 1
+    assert operator.get("queue.Q", "paused") is False
+    assert "permission='EDIT' on address mops.queue.Q.pause" in operator.fail("queue.Q", "pause")
+    operator.office.subjects = lambda connection: []  # type: ignore[method-assign]
+    assert "nobody is known" in operator.fail("queue.Q", "getMessageCount")
+    assert not rig.queue("Q").gate.paused
+
+
+def test_a_divert_is_changed_where_artemis_lets_it(rig: Rig) -> None:
+    operator = Operator(rig)
+    operator.do("broker", "createDivert", "d", "d", "a", "b", True, "x = 1", None, "PASS")
+    operator.do("broker", "updateDivert", "d", "c", None, None, None, "STRIP")
+    shown = [operator.get("divert.d", name) for name in ("address", "forwardingAddress", "filter", "exclusive")]
+    assert shown == ["a", "c", "x = 1", True]
+    assert operator.get("divert.d", "routingType") == "STRIP"
+    operator.do("broker", "updateDivert", json.dumps({"name": "d", "filter-string": "x = 2"}))
+    assert (operator.get("divert.d", "filter"), operator.get("divert.d", "forwardingAddress")) == ("x = 2", "c")
+    assert operator.do("broker", "listDivertNames") == ["d"]
+    assert "AMQ229012" in operator.fail("broker", "updateDivert", "none", "c", None, None, None, None)
+    assert "transformer" in operator.fail("broker", "updateDivert", "d", "c", None, "com.example.T", None, None)
+    rig.restart()
+    assert control(rig.broker, Census(), "divert.d").get("filter") == "x = 2"
+
+
+def test_duplicate_ids_of_an_address_are_counted_and_forgotten(rig: Rig) -> None:
+    operator = Operator(rig)
+    for number in range(600):
+        rig.send("Q", "x", duplicate=str(number).encode())
+    assert operator.get("address.Q", "currentDuplicateIdCacheSize") == 600
+    rig.send("Q", "again", duplicate=b"1")
+    assert rig.queue("Q").count == 600
+    assert operator.do("address.Q", "clearDuplicateIdCache") is True
+    assert operator.get("address.Q", "currentDuplicateIdCacheSize") == 0
+    rig.send("Q", "again", duplicate=b"1")
+    assert rig.queue("Q").count == 601
+
+
+def test_sums_are_read_message_by_message(rig: Rig) -> None:
+    operator = Operator(rig)
+    rig.send_all("Q", range(3))
+    rig.send("Q", "lost", durable=False)
+    reader = rig.reader("Q", 1)
+    assert operator.get("queue.Q", "durableMessageCount") == 3
+    assert operator.get("queue.Q", "durableDeliveringCount") == 1
+    size = operator.get("queue.Q", "durablePersistentSize")
+    assert 0 < operator.get("queue.Q", "deliveringSize") < size
+    assert operator.do("queue.Q", "getScheduledSize") == 0
+    reader.close()
+    rig.send("Q", "red", properties={"color": "red"})
+    assert json.loads(operator.do("queue.Q", "countMessages", "", "color")) == {"null": 4, "red": 1}
+    assert operator.do("queue.Q", "countDeliveringMessages", "") == 0
+    assert operator.get("queue.Q", "preparedTransactionMessageCount") == 0
+
+
+def test_what_waits_for_its_time_is_delivered_when_an_operator_says_so(rig: Rig) -> None:
+    rig = Rig(redelivery_delay="60000")
+    operator = Operator(rig)
+    rig.send_all("Q", ["a", "b"])
+    reader = rig.reader("Q", 2)
+    reader.give_back()
+    reader.close()
+    assert operator.get("queue.Q", "scheduledCount") == 2
+    first = json.loads(operator.do("queue.Q", "peekFirstScheduledMessageAsJSON"))
+    assert operator.do("queue.Q", "deliverScheduledMessage", first["messageID"]) is None
+    assert operator.get("queue.Q", "scheduledCount") == 1
+    assert len(operator.do("queue.Q", "listScheduledMessages")) == 1
+    operator.do("queue.Q", "deliverScheduledMessages", "")
+    assert operator.get("queue.Q", "scheduledCount") == 0
+    assert sorted(rig.bodies("Q")) == ["a", "b"]
+
+
+def test_one_message_is_copied_and_counts_begin_anew(rig: Rig) -> None:
+    operator = Operator(rig)
+    rig.send_all("Q", ["a", "b"])
+    row = operator.do("queue.Q", "listMessages")[1]
+    operator.do("broker", "createQueue", "R", "R", "ANYCAST")
+    assert operator.do("queue.Q", "copyMessage", row["messageID"], "R") is True
+    assert operator.do("queue.Q", "copyMessage", 999_999, "R") is False
+    assert (operator.get("queue.Q", "messageCount"), rig.bodies("R")) == (2, ["b"])
+    assert operator.get("queue.Q", "messagesAdded") == 2
+    for name in ("Added", "Acknowledged", "Expired", "Killed"):
+        operator.do("queue.Q", f"resetMessages{name}")
+        assert operator.get("queue.Q", f"messages{name}") == 0
+
+
+def test_an_operator_sends_a_message_that_outlives_a_restart(rig: Rig) -> None:
+    operator = Operator(rig)
+    number = operator.do("broker", "createQueue", "Q", "Q", "ANYCAST")
+    number = operator.do("queue.Q", "sendMessage", {"color": "red"}, 3, "hello", True, None, None)
+    assert int(number) > 0
+    assert operator.do("address.Q", "sendMessage", {}, 4, "AAEC", True, None, None, False)
+    assert "base64" in operator.fail("queue.Q", "sendMessage", {}, 4, "!", True, None, None)
+    assert "argument 4" in operator.fail("queue.Q", "sendMessage", {}, 3, "x")
+    rig.restart("kill")
+    first, second = (delivery.message for delivery in rig.drain("Q"))
+    said = first.common()
+    assert (said.body, said.properties, said.content_type) == ("hello", {"color": "red"}, None)
+    assert second.common().body == bytes(range(3))
+
+
+def test_an_operator_sends_by_his_own_rights(rig: Rig) -> None:
+    operator = Operator(rig)
+    rig.broker.queues.create(QueueDefinition(name="Q", address="Q", routing=ANYCAST))
+    asked = ("sendMessage", {}, 3, "x", True, None, None)
+    rig.broker.access.protect(
+        Directory([]),
+        [Rule("activemq.management", UNTYPED, {"*": EVERYTHING}), Rule("ID:#", UNTYPED, {"*": EVERYTHING})],
+    )
+    operator.office.who = [Subject("bob")]
+    assert "bob" in operator.fail("queue.Q", *asked)
+    rig.broker.access.protect(Directory([]), [Rule("#", UNTYPED, {"*": EVERYTHING})])
+    assert operator.do("queue.Q", *asked)
+    assert "as 'bob', not as 'eve'" in operator.fail("queue.Q", "sendMessage", {}, 3, "x", True, "eve", "secret")
+    operator.office.who = []
+    assert "nobody is known" in operator.fail("queue.Q", *asked)
+
+
+def test_roles_are_told_in_the_words_of_artemis(rig: Rig) -> None:
+    operator = Operator(rig)
+    rig.send("Q")
+    assert operator.do("broker", "getRolesAsJSON", "Q") == "[]"
+    rig.broker.access.protect(
+        Directory([]), [Rule("#", UNTYPED, {"all": EVERYTHING}), Rule("Q", UNTYPED, {"all": VIEW})], narrowest=True
+    )
+    access = rig.broker.access
+    assert grants(access, "Q", ANYCAST) == {"all": VIEW}
+    assert grants(access, "R", ANYCAST) == {"all": EVERYTHING}

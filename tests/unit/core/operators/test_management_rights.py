@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from entrepot.core.operators.census import Census
+from entrepot.core.operators.control import READ
 from entrepot.core.operators.controls import Control, control
 from entrepot.core.operators.management import ADDRESS
 from entrepot.protocols.openwire.commands import ActiveMQQueue, ActiveMQTopic, ExceptionResponse
@@ -137,9 +138,9 @@ def test_who_may_manage_is_answered() -> None:
 
 def test_the_command_line_asks_for_operations_that_are_in_the_tables() -> None:
     scene = Scene()
-    known = {name for _, each in controls(scene) for name in each.operations()}
+    known = {READ} | {name for _, each in controls(scene) for name in each.operations()}
     known |= {"get" + name[:1].upper() + name[1:] for _, each in controls(scene) for name in each.attributes()}
-    places = [*CLI.glob("cli/**/*.py"), *CLI.glob("management/*.py")]
+    places = [*CLI.glob("cli/**/*.py"), *CLI.glob("management/*.py"), *CLI.glob("console/**/*.py")]
     text = "\n".join(path.read_text() for path in places)
     asked_for = set(re.findall(r"\.ask\(\s*(?:\"broker\"|f\"queue\.\{\w+\}\"),\s*\"(\w+)\"", text))
     assert len(asked_for) > 12

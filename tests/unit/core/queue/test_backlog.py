@@ -113,18 +113,18 @@ def test_many_chunks():
 
 def test_a_backlog_is_starved_when_the_next_message_is_on_disk():
     backlog = Backlog(True)
-    backlog.page(4, 10)
+    backlog.page(4, 10, 1)
     assert backlog.is_starved(0, 0)
     backlog.restore(reference(5))
     assert not backlog.is_starved(0, 0)
     assert backlog.is_starved(100, 1 << 30), "it should read on in time"
     assert not backlog.is_starved(100, 1), "unless bodies are large"
-    backlog.page(9, 11)
+    backlog.page(9, 11, 1)
     assert backlog.is_starved(0, 0), "a higher priority waits on disk"
     backlog.restore(reference(3, 9))
     assert not backlog.is_starved(0, 0)
     young = Backlog(True)
-    young.page(4, 10)
+    young.page(4, 10, 1)
     young.restore(reference(12))
     assert young.is_starved(0, 0), "something younger was put back before it"
     backlog.check()

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.owners import ConnectionOwner
 from entrepot.core.queue.browser import Browser
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import parse, parse_one
@@ -85,6 +86,7 @@ def test_what_goes_out_or_comes_back_between_two_steps_is_shown_once() -> None:
 
 
 def test_a_composite_and_a_wildcard_show_each_queue_once() -> None:
+    """Finding D4."""
     rig = Rig()
     rig.send_all("a.one", ["x"])
     rig.send_all("a.two", ["y", "z"])

@@ -64,3 +64,32 @@ def test_paging_has_a_limit(durable):
         sent(failing, 1)
     unlimited = Rig(max_messages="2", page_messages="3")
     assert sent(unlimited, 9) == [SENT] * 9
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_paging_has_a_limit_by_weight(durable):
+    rig = Rig(max_messages="2", page_octets="3KB", page_full="drop")
+    verdicts = [rig.send("Q", str(number) + "x" * 1000, durable=durable) for number in range(7)]
+    assert verdicts == [SENT] * 5 + [DROPPED] * 2
+    assert rig.queue("Q").backlog.paged_octets > 3000
+    assert [body[0] for body in rig.bodies("Q")] == ["0", "1", "2", "3", "4"]
+    assert rig.queue("Q").backlog.paged_octets == 0
+    assert rig.send("Q", "after") == SENT
+    failing = Rig(max_messages="0", page_octets="1000", page_full="fail")
+    sent(failing, 1)
+    with pytest.raises(AddressFull):
+        sent(failing, 1000)
+
+
+def test_what_is_weighed_on_disk_is_weighed_after_a_restart_and_a_purge():
+    rig = Rig(max_messages="0", page_octets="100KB", page_full="drop")
+    for _ in range(10):
+        rig.send("Q", "x" * 1000)
+    weighed = rig.queue("Q").backlog.paged_octets
+    assert weighed > 10_000
+    rig.restart()
+    assert 0.9 * weighed < rig.queue("Q").backlog.paged_octets < 1.1 * weighed
+    rig.queue("Q").taking.purge(4)
+    assert 0.5 * weighed < rig.queue("Q").backlog.paged_octets < 0.7 * weighed
+    rig.queue("Q").taking.purge(100)
+    assert rig.queue("Q").backlog.paged_octets == 0

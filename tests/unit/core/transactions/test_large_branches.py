@@ -102,7 +102,7 @@ def test_a_crash_while_it_ends_leaves_the_promise_or_its_end(turns: int, how: st
     work = ending(rig, how)
     for _ in range(turns):
         a_turn(rig)
-    complete = work.done
+    complete = work.decided
     rig.turn()
     rig.restart("kill")
     assert list(rig.broker.branches.prepared) == ([] if complete else [KEY])
@@ -128,3 +128,19 @@ def test_the_reader_may_leave_while_it_is_promised() -> None:
     done(rig, ending(rig, "commit"))
     assert counts(rig) == left("commit")
     rig.turn()
+
+
+def test_a_branch_that_outlived_a_restart_keeps_its_order_where_not_all_of_it_is_durable() -> None:
+    rig = Rig(memory_limit=200 << 10)
+    transaction = Transaction("x")
+    target = rig.broker.target(parse("out"))
+    bodies = [f"{number:02}" + "x" * 20_000 for number in range(30)]
+    for number, body in enumerate(bodies):
+        transaction.send(rig.message(body, "out", durable=number % 3 != 2), target)
+    rig.broker.branches.prepare(transaction, KEY)
+    rig.turn()
+    rig.restart("kill")
+    rig.broker.effort.stride = rig.broker.effort.units = 5  # it gets its numbers first, and its places in later turns
+    done(rig, ending(rig, "commit"))
+    assert rig.queue("out").backlog.paged_count > 0
+    assert [body[:2] for body in rig.bodies("out")] == [body[:2] for body in bodies]

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from entrepot.base.errors import AddressFull, DuplicateRejected, InvalidDestination, Refused, TransactionError
-from entrepot.core.addressing.definition import ConnectionOwner, QueueDefinition
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.owners import ConnectionOwner
 from entrepot.core.records import KIND_BRANCH
 from entrepot.core.transactions.transaction import OCTETS_MAX, State, Transaction
 from entrepot.journal.log import Waiter

@@ -432,6 +432,20 @@ def test_members_of_the_cluster_are_places_to_go() -> None:
     assert pair.heard.said[-1] == "ssl://b:61617"
 
 
+def test_all_members_are_told_and_who_leaves_is_none_any_more() -> None:
+    def member(node: str, **fields: bool) -> ClusterTopology:
+        found = Connector("x", "f", [Parameter("host", 3, node), Parameter("port", 3, "1")])
+        return ClusterTopology(node=node, primary=found, server_version=136, **fields)
+
+    pair = Pair()
+    pair.say(member("b"), 0)
+    pair.say(member("a"), 0)
+    pair.say(member("c", last=True), 0)
+    assert pair.heard.said[-1] == "tcp://a:1,tcp://b:1,tcp://c:1"
+    pair.say(ClusterTopology(exit=True, node="b"), 0)
+    assert pair.heard.said[-1] == "tcp://a:1,tcp://c:1"
+
+
 def test_branches_are_refused() -> None:
     pair = Pair()
     with pytest.raises(TransactionError):

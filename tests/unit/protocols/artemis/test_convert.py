@@ -254,7 +254,7 @@ def test_a_large_message_is_kept_as_its_headers() -> None:
     message = large_message_of(octets[len(NO_BODY) :], "")
     message.need_rare().large_id = 5
     assert presented_headers(message, ROUTING_NONE, "") == octets[len(NO_BODY) :]
-    assert (message.common().body_kind, message.common().properties) == (BODY_BYTES, {"k": 1})
+    assert (message.common().body_kind, message.common().properties) == (BODY_TEXT, {"k": 1})
     message.need_rare().large_id = 0
     message.language.bereave(message)
     assert properties_in(message.raw) == {"k": 1}

@@ -19,7 +19,7 @@ from entrepot.model.address import UNTYPED
 from entrepot.protocols.artemis.codec import Decoder
 from entrepot.protocols.artemis.doorbell import Doorbell, install
 from entrepot.protocols.artemis.headers import headers_at, properties_in, read_headers
-from entrepot.protocols.artemis.notifying import TOLD_A_TURN, Elsewhere, Notifications, QueueInfo, is_meant
+from entrepot.protocols.artemis.notifying import DELIVERED, TOLD_A_TURN, Elsewhere, Notifications, QueueInfo, is_meant
 from entrepot.protocols.artemis.packets import (
     Close,
     CloseConsumer,
@@ -361,3 +361,32 @@ def test_who_reads_all_topics_is_told_nothing(hub: Hub, doorbell: Doorbell, patt
     client.take(Receive)
     hub.rig.reader("other", 1)
     assert bool(told(hub, client)) is reads
+
+
+def test_messages_that_go_out_are_told_where_the_plugin_asks_for_it(hub: Hub) -> None:
+    install(hub.rig.broker, ADDRESS, DELIVERED)
+    client = watch(hub)
+    queue = hub.rig.broker.queues.create(QueueDefinition(name="q", address="a"))
+    hub.rig.send("queue://a::q", "1")
+    hub.rig.reader("queue://a::q")
+    found = [one for one in told(hub, client) if plain(one[TYPE]) == "MESSAGE_DELIVERED"]
+    (one,) = found
+    assert {name: plain(value) for name, value in one.items() if not name.startswith("_AMQ_Notif")} == {
+        "_AMQ_Address": "a",
+        "_AMQ_Routing_Type": 1,
+        "_AMQ_RoutingName": "q",
+        "_AMQ_Message_ID": hub.rig.handed[-1][1].number,
+        "_AMQ_ConsumerName": int(queue.roster.consumers[0].key),
+    }
+    assert shape(one)["_AMQ_ConsumerName"] == shape(one)["_AMQ_Message_ID"]
+    assert queue.count == 1
+    assert not told(hub, client), "what tells of it is not told of"
+
+
+def test_nothing_of_single_messages_is_made_without_it_or_without_a_reader(hub: Hub, doorbell: Doorbell) -> None:
+    client = watch(hub)
+    hub.rig.broker.queues.create(QueueDefinition(name="q", address="a"))
+    hub.rig.send("queue://a::q", "1")
+    hub.rig.reader("queue://a::q")
+    assert "MESSAGE_DELIVERED" not in kinds(told(hub, client))
+    assert hub.rig.queue("q").fates.tells == 0

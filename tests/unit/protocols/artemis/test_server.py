@@ -686,6 +686,21 @@ def test_a_session_without_a_window_ends_at_once(hub: Hub, client: Client) -> No
     assert not other.ask(ReattachSession(name="session-1-10"), ReattachSessionReply, 1).reattached
 
 
+def test_commands_are_confirmed_after_a_while_though_the_window_is_not_full(hub: Hub) -> None:
+    """A client before 2.8 knows no other answer to a send that does not block."""
+    client = Client(hub)
+    client.open(window=1 << 20)
+    client.make("q")
+    client.send("q", "a")
+    assert not client.take(PacketsConfirmed)
+    hub.rig.wait(2_100)
+    client.say(Ping(ttl=60_000))
+    assert [one.command for one in client.take(PacketsConfirmed)] == [2], "START, CREATE_QUEUE, SEND"
+    hub.rig.wait(2_100)
+    client.say(Ping(ttl=60_000))
+    assert not client.take(PacketsConfirmed), "there is nothing to say"
+
+
 def test_commands_are_confirmed_when_the_window_is_full(hub: Hub) -> None:
     client = Client(hub)
     client.open(name="s", window=500)
@@ -800,8 +815,19 @@ def test_addresses_without_queues_do_not_pile_up(hub: Hub, client: Client) -> No
     hub.acceptor.addresses_max = 3
     client.make("a0")
     for number in range(10):
-        client.say(CreateAddress(address=f"a{number}", routing_types=[1]), 10)
+        client.say(CreateAddress(address=f"a{number}", routing_types=[1], auto_created=True), 10)
     assert list(hub.rig.broker.table.addresses) == ["a0", "a7", "a8", "a9"]
+
+
+def test_addresses_that_are_made_to_stay_do_and_their_number_has_a_limit(hub: Hub, client: Client) -> None:
+    hub.acceptor.addresses_max = 3
+    for number in range(10):
+        client.say(CreateAddress(address=f"a{number}", routing_types=[1]), 10)
+    table = hub.rig.broker.table
+    assert [name for name, one in table.addresses.items() if one.created_by_operator] == ["a0", "a1", "a2"]
+    assert len(table.addresses) == 3
+    hub.rig.restart()
+    assert list(hub.rig.broker.table.addresses) == ["a0", "a1", "a2"]
 
 
 def test_who_never_confirms_what_is_kept_for_him_is_sent_away(hub: Hub) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from entrepot.protocols.openwire import schema
 from entrepot.protocols.openwire.codec import prototypes
 from entrepot.protocols.openwire.describe import describe
-from entrepot.protocols.openwire.frames import MAGIC, StackLine, Structure, Throwable
+from entrepot.protocols.openwire.elements import MAGIC, StackLine, Throwable
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.negotiation import WireFormat
 from entrepot.protocols.openwire.schema import Field, Kind, Type
 

@@ -20,7 +20,7 @@ from entrepot.protocols.openwire.commands import (
     TransactionInfo,
     WireFormatInfo,
 )
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.ids import AckType, TransactionStep
 from entrepot.protocols.openwire.negotiation import WireFormat, WireFormatOptions, offer_of
 from entrepot.protocols.session import Session, Shell

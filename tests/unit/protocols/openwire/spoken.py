@@ -49,7 +49,8 @@ from entrepot.protocols.openwire.commands import (
     TransactionInfo,
     XATransactionId,
 )
-from entrepot.protocols.openwire.frames import Structure, Throwable
+from entrepot.protocols.openwire.elements import Throwable
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import AckType, TransactionStep, qualified_name
 from kit import Rig
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from entrepot.core.addressing.diversion import composite
+from entrepot.core.events.facts import BRIDGE_STARTED, BRIDGE_STOPPED, FORWARD_FAILED
+from entrepot.core.events.neighbours import BridgeFact
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.address import Destination as Address
 from entrepot.protocols.openwire.bodies import properties_of
@@ -14,6 +16,7 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQTempTopic,
     ActiveMQTextMessage,
     ActiveMQTopic,
+    BrokerInfo,
     ConnectionId,
     ConsumerId,
     ConsumerInfo,
@@ -118,6 +121,24 @@ def test_a_message_is_told_of_from_its_arrival_to_its_end() -> None:
     client.ask(client.text(QUEUE, "y"))
     ((_, _, properties),) = told(watcher, "MessageDispatched")
     assert properties["consumerId"] == f"{consumer_id.connection_id}:1:1"
+
+
+def test_bridges_that_begin_end_or_fail_to_forward_are_told_of() -> None:
+    hub, watcher = watching({})
+    facts = hub.rig.broker.hub
+    for kind in (BRIDGE_STARTED, BRIDGE_STOPPED):
+        facts.announce(BridgeFact(kind, "west", "ID:west-1", "west"))
+    wanted = BridgeFact(FORWARD_FAILED, "west", "ID:west-1", "west", "too large")
+    unwanted = BridgeFact(FORWARD_FAILED, "west", "ID:west-1", "west", "again")
+    unwanted.advises = False
+    facts.announce(wanted)
+    facts.announce(unwanted)
+    hub.rig.turn()
+    began, ended, failed = told(watcher, "NetworkBridge")
+    assert isinstance(began[1], BrokerInfo)
+    assert (began[1].broker_name, began[2]) == ("west", {"started": True, "createdByDuplex": False})
+    assert ended[2] == {"started": False, "createdByDuplex": False}
+    assert failed == ("NetworkBridge.ForwardFailure", None, {"cause": "too large"})
 
 
 def test_bodies_are_told_if_that_is_wanted() -> None:

@@ -58,6 +58,7 @@ def take(client: Client, identity: TransactionId) -> None:
 
 
 def test_a_commit_is_answered_before_what_it_made_room_for() -> None:
+    """Finding D9."""
     client = reader()
     take(client, LOCAL)
     assert order(client, step(client, LOCAL, TransactionStep.COMMIT_ONE_PHASE)) == ["answer", "two"]

@@ -32,6 +32,7 @@ def test_what_a_consumer_has_prefetched_is_browsed() -> None:
 
 
 def test_a_wildcard_and_a_composite_name_the_queue_of_each_message() -> None:
+    """Finding D4."""
     client = Hub(Rig()).client()
     client.send("p.a", "x")
     client.send("p.b", "y", "z")

@@ -38,7 +38,8 @@ from entrepot.protocols.openwire.commands import (
     WireFormatInfo,
 )
 from entrepot.protocols.openwire.describe import describe
-from entrepot.protocols.openwire.frames import ELEMENTS_MAX, THROWABLE_TEXT_MAX, Structure, Throwable
+from entrepot.protocols.openwire.elements import ELEMENTS_MAX, THROWABLE_TEXT_MAX, Throwable
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.negotiation import WireFormat, WireFormatOptions, offer_of
 from entrepot.protocols.openwire.schema import Type
 

@@ -32,7 +32,7 @@ from entrepot.protocols.openwire.commands import (
 from entrepot.protocols.openwire.conversation.core import ConversationCore
 from entrepot.protocols.openwire.conversation.inbox import Delivery
 from entrepot.protocols.openwire.conversation.records import ConsumerRecord, ProducerRecord, SessionRecord
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.ids import DestinationKind, parse_destination
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.session import Shell

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from entrepot.protocols.openwire.client import OpenWireClient
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.fanout import FanoutWire
-from entrepot.protocols.openwire.frames import Throwable
 from entrepot.protocols.openwire.ids import parse_destination
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.session import Shell

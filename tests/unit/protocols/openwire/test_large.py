@@ -168,9 +168,9 @@ def test_while_the_socket_is_full_nothing_is_read_from_disk() -> None:
     client.stream(made(bytes_message(b"")), body, answered=True)
     client.outgoing()
     client.writable(False, 0)
-    at = body.at
+    at = body.body.at
     assert client.outgoing() == b""
-    assert body.at == at
+    assert body.body.at == at
     client.writable(True, 0)
     assert client.outgoing()
 

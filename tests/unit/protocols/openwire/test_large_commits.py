@@ -89,7 +89,7 @@ def test_others_have_their_turn_in_a_large_commit_and_its_answer_comes_last(hub:
     numbers = posted(hub, client, committing(client, identity), behind)
     for number in range(3):  # while it is under way
         a_turn(hub, client, other)
-        assert 0 < hub.rig.queue("out").count < MANY
+        assert hub.rig.queue("out").count < MANY  # nobody sees any of it before all is stored
         hub.rig.broker.tick(hub.rig.now, hub.rig.wall)
         other.post(other.text(ActiveMQQueue("other"), str(number)), answer=True)
         assert other.heard_of(Response), "another client waits for the whole commit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.core.sending.arrival import DURABLE, NOT_DURABLE, Stamps
+from entrepot.core.arrival import DURABLE, NOT_DURABLE, Stamps
 from entrepot.protocols.openwire.bodies import map_of_body, pack_properties, properties_of
 from entrepot.protocols.openwire.commands import (
     ActiveMQMapMessage,

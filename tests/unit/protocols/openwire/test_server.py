@@ -39,7 +39,7 @@ from entrepot.protocols.openwire.commands import (
     WireFormatInfo,
     XATransactionId,
 )
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.ids import AckType, TransactionStep
 from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.openwire.options import OpenWireOptions

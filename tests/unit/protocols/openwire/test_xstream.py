@@ -24,7 +24,8 @@ from entrepot.protocols.openwire.commands import (
     ProducerInfo,
 )
 from entrepot.protocols.openwire.describe import describe
-from entrepot.protocols.openwire.frames import Structure, Throwable
+from entrepot.protocols.openwire.elements import Throwable
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.markup import DEPTH_MAX, ELEMENTS_MAX, escape, parse, unescape
 from entrepot.protocols.openwire.negotiation import WireFormat
 from entrepot.protocols.openwire.xstream import PACKAGE, decode, encode

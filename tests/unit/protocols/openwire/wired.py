@@ -26,7 +26,8 @@ from entrepot.protocols.openwire.commands import (
     Response,
     TransactionId,
 )
-from entrepot.protocols.openwire.frames import Structure, Throwable
+from entrepot.protocols.openwire.elements import Throwable
+from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import AckType
 from entrepot.protocols.openwire.negotiation import WireFormat, WireFormatOptions, offer_of
 from entrepot.protocols.openwire.options import OpenWireOptions

@@ -290,6 +290,16 @@ def test_every_header_that_the_broker_reads_is_noticed() -> None:
         assert codec._may_be_special(name[0], len(name)) or name in (b"destination", b"receipt", b"persistent"), name
 
 
+@pytest.mark.parametrize("name", [b"content-length", b"destination", b"persistent", b"transaction", b"receipt"])
+def test_a_header_that_differs_from_a_known_one_in_one_octet_is_another(name: bytes) -> None:
+    for at in range(len(name)):
+        other = name[:at] + b"~" + name[at + 1 :]
+        (seen,) = frames(reader(), b"SEND\n%s:true\nz:1\n\n\0" % other)
+        assert seen.tail == b"%s:true\nz:1\n\n\0" % other, other
+        assert seen.spans[:2] == (b"", b""), other
+        assert not seen.spans[5], other
+
+
 @pytest.mark.parametrize("length", [b"", b"x", b"-1", b"1.5", b"0x10", b"9" * 19, b"1 2", "²".encode()])
 def test_a_length_that_is_none_is_refused(length: bytes) -> None:
     (told,) = read(reader(), b"SEND\ncontent-length:" + length + b"\n\nx\0")

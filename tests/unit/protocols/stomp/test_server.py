@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from entrepot.core.transactions.transaction import OCTETS_MAX
 from entrepot.journal.memory import MemoryJournal
+from entrepot.protocols.inflow import CROWDED_OCTETS
 from entrepot.protocols.serving.life import LEAVING
 from entrepot.protocols.serving.outlet import WRITER_KEPT_OCTETS, WRITER_QUIET
 from entrepot.protocols.session import NEVER, Shell
@@ -210,6 +211,30 @@ def test_a_body_comes_in_no_faster_than_the_disk_takes_it() -> None:
     rig.turn()
     assert kinds(producer.hear()) == ["RECEIPT"]
     assert stops >= 3, "up to 16 MiB may wait for the disk"
+
+
+def test_bodies_of_many_connections_come_in_no_faster_than_the_disk_takes_them() -> None:
+    """What one may be ahead of the disk all of them may be together: 20 x 99 MiB without a length took 2.5 GB once."""
+    rig = Rig()
+    producers = [Client(rig) for _ in range(20)]
+    for producer in producers:
+        producer.feed(b"SEND\ndestination:/queue/q\npersistent:true\nreceipt:r\n\n")
+    piece = b"x" * (1 << 18)
+    rounds = 0
+    for _ in range(3):  # as long as the disk stands still
+        taken = 0
+        while readable := [one for one in producers if one.session.readable]:
+            for producer in readable:
+                producer.feed(piece)
+                taken += len(piece)
+        assert taken <= CROWDED_OCTETS + len(producers) * len(piece)
+        rounds += taken
+        rig.turn()
+    assert rounds > 2 * CROWDED_OCTETS  # and each time that it moves they do, too
+    for producer in producers:
+        producer.feed(b"\0")
+    rig.turn()
+    assert [kinds(producer.hear()) for producer in producers] == [["RECEIPT"]] * 20
 
 
 def test_a_large_body_cut_in_the_middle_leaves_nothing() -> None:
@@ -744,3 +769,19 @@ def test_a_connection_is_told_of_once_when_it_comes_and_once_when_it_is_gone() -
     client.cut()
     assert rig.notices.of("connection.closed") == told
     assert [fact.name for fact in rig.notices.facts][-2:] == ["consumer.detached", "connection.closed"]
+
+
+@pytest.mark.parametrize("first", [8, 97, 996, 1_994, 9_997, 999_996, 123_455_997])
+@pytest.mark.parametrize("ack", ["auto", "client"])
+def test_each_message_says_its_number_wherever_digits_are_added(first: int, ack: str) -> None:
+    rig = Rig()
+    rig.broker.ids.number = first
+    client = Client(rig)
+    for place in ("/queue/q", "/topic/t"):
+        client.say("SUBSCRIBE", {"id": place, "destination": place, "ack": ack})
+    for _ in range(6):
+        client.say("SEND", {"destination": "/queue/q"}, b"x")
+        client.say("SEND", {"destination": "/topic/t"}, b"x")
+    prefix = rig.broker.ids.node.message_prefix
+    got = [frame.headers["message-id"] for frame in client.hear()]
+    assert got == [f"{prefix}{first + at}" for at in range(1, 13)]

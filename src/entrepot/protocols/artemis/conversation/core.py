@@ -54,6 +54,7 @@ from entrepot.protocols.session import NEVER, Shell
 SESSIONS_CHANNEL: Final = 1  # where sessions are made
 FIRST_CHANNEL: Final = 10
 CLIENT_OPTIONS: Final = "jms."
+MEMBERS_MAX: Final = 1_000
 NOTHING: Final = "_AMQX=-1"
 """The filter of the queue that keeps a temporary topic alive and gets nothing, as Artemis' client writes it."""
 
@@ -63,13 +64,17 @@ class DialledWire(Wire):
 
     def __init__(self, core: CoreConversation, shell: Shell, now: Instant, events: WireEvents) -> None:
         self._core: Final = core
-        self.client: Final = CoreClient(shell, _Greeting(events), now, core.identity.windows.ttl_ms)
+        self._greeting: Final = _Greeting(events)
+        self.client: Final = CoreClient(shell, self._greeting, now, core.identity.windows.ttl_ms)
         super().__init__(self.client)
 
     def use(self) -> None:
         """Carry the conversation."""
         self.client.port = self._core.hearing
         self._core.use(self.client)
+        for packet in self._greeting.members:
+            self._core.located_members(packet)
+        self._greeting.members.clear()
 
     def leave(self, why: str) -> None:
         """Carry it no more."""
@@ -78,10 +83,15 @@ class DialledWire(Wire):
 
 
 class _Greeting(ClientPort):
-    """Hears a wire until it is used."""
+    """Hears a wire until it is used. ``members``: what was said meanwhile about who is in the cluster."""
 
     def __init__(self, events: WireEvents) -> None:
         self._events: Final = events
+        self.members: Final[list[ClusterTopology]] = []
+
+    def told(self, client: CoreClient, packet: Packet) -> None:
+        if isinstance(packet, ClusterTopology) and len(self.members) < MEMBERS_MAX:
+            self.members.append(packet)
 
     def greeted(self, client: CoreClient) -> None:
         self._events.opened()
@@ -135,6 +145,7 @@ class CoreConversation(Branchless):
         self.sessions: Final[dict[int, ClientSession]] = {FIRST_CHANNEL: self.own}
         self.opening: Final[deque[ClientSession]] = deque()  # who waits for an answer on `SESSIONS_CHANNEL`
         self.temporaries: Final[dict[str, CreateQueue]] = {}
+        self.members: Final[dict[str, list[str]]] = {}  # of the cluster: where each is reached
         self._later: list[Callable[[], None]] = []
         self._first = True
         self._channels: i64 = FIRST_CHANNEL
@@ -381,11 +392,17 @@ class CoreConversation(Branchless):
             go()
 
     def located_members(self, packet: ClusterTopology) -> None:
-        """A member of the cluster is there: its brokers may be dialled instead of this one."""
+        """A member of the cluster is there, or gone: all of them may be dialled instead of this one."""
         places = [place_of(each) for each in (packet.primary, packet.backup) if each is not None]
-        known = ",".join(place for place in places if place)
-        if known:
-            self.events.directed(known, "", False)
+        known = [place for place in places if place]
+        if packet.exit or not known:
+            self.members.pop(packet.node, None)
+        elif packet.node in self.members or len(self.members) < MEMBERS_MAX:
+            self.members[packet.node] = known
+        # In one order, whoever tells it first: policies of balancing count through it.
+        everybody = [place for node in sorted(self.members) for place in self.members[node]]
+        if everybody and (packet.last or packet.exit or len(self.members) == 1):
+            self.events.directed(",".join(everybody), "", False)
 
 
 def place_of(connector: Connector) -> str:
@@ -424,7 +441,7 @@ class Hearing(ClientPort):
         session = core.sessions.get(int(packet.channel))
         if session is not None:
             _told_session(session, packet, core)
-        elif isinstance(packet, ClusterTopology) and not packet.exit:
+        elif isinstance(packet, ClusterTopology):
             core.located_members(packet)
 
     def settled(self, client: CoreClient) -> None:

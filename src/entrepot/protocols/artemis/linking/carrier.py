@@ -1,7 +1,8 @@
 """One session of CORE that carries messages to another broker, over one connection after another. [C]
 
 Every SEND asks for its answer, which comes when the other broker has the message on its disk (artemis.md 1.14); it
-carries the number under which `CarrierPort.arrived` says so. A large body goes from disk, in pieces, at the pace of the
+carries the number under which `CarrierPort.arrived` says so. What our own disk does not have yet waits on the shelf
+(`linking/shelf.py`). A large body goes from disk, in pieces, at the pace of the
 socket. Octets are asked for by address (5.2.7): at an address that has no room the carrier says that it must wait.
 
 A session with a confirmation window waits at the other broker for as long as the connection would have been believed.
@@ -26,6 +27,7 @@ from entrepot.protocols.artemis.large import CHUNK_OCTETS_MAX, CHUNK_OCTETS_MIN,
 from entrepot.protocols.artemis.linking.client import LinkClient
 from entrepot.protocols.artemis.linking.crossing import Crossing
 from entrepot.protocols.artemis.linking.ledger import Ledger
+from entrepot.protocols.artemis.linking.shelf import Parcel, Sender, Shelf
 from entrepot.protocols.artemis.packets import (
     BindingQuery,
     BindingQueryReply,
@@ -176,6 +178,26 @@ class _Body(Outflow):
         self.carrier.streamed(self.client, gone)
 
 
+class _Dispatch(Sender):
+    """Writes what leaves the shelf."""
+
+    def __init__(self, carrier: Carrier) -> None:
+        self.carrier: Carrier = carrier
+
+    def write(self, parcel: Parcel) -> None:
+        """Write it, and count it."""
+        self.carrier.write(parcel)
+
+    def spoiled(self, why: str) -> None:
+        """The connection ends."""
+        self.carrier.fail(why)
+
+
+def _same(one: CoreClient | None, other: CoreClient) -> bool:
+    """Return whether they are one. Asked in place, compiled code would take it that nothing changed since."""
+    return one is other
+
+
 class Carrier(ClientPort):
     """The session of one bridge. ``name``: of the session that is open, or may be brought back; "" for none."""
 
@@ -191,6 +213,7 @@ class Carrier(ClientPort):
         self.number: i64 = 0  # of what asked for an answer last
         self.ledger: Ledger = Ledger()
         self.requests: Requests = _Counted(self)
+        self.shelf: Shelf = Shelf(broker.journal, _Dispatch(self))
         self.accounts: dict[str, Credit] = {}
         self.empty: dict[str, None] = {}  # addresses without credit
         self._query: i64 = 0  # that has no answer, 0: none
@@ -234,11 +257,11 @@ class Carrier(ClientPort):
 
     def greeted(self, client: CoreClient) -> None:
         """The other broker greets."""
-        if client is not self.client:
+        if not _same(self.client, client):
             return
         self.node = client.node
         self.port.greeted()
-        if self.client is None:
+        if not _same(self.client, client):
             return
         if self.terms.cluster:
             user, password = self.terms.user or "", self.terms.password or ""
@@ -295,7 +318,7 @@ class Carrier(ClientPort):
             self._enter(client)
         elif not self.ledger.resume(reply.last_confirmed):
             self.name = ""
-            self._fail("a large body was cut off: the session cannot go on")
+            self.fail("a large body was cut off: the session cannot go on")
         else:
             self.open = True
             for account in self.accounts.values():
@@ -303,7 +326,8 @@ class Carrier(ClientPort):
             self._query = self._next()
             self.post(BindingQuery(address=ASKED))
 
-    def _fail(self, why: str) -> None:
+    def fail(self, why: str) -> None:
+        """The connection cannot be used any more."""
         client = self.client
         self.client = None
         self._shut()
@@ -314,6 +338,7 @@ class Carrier(ClientPort):
 
     def _shut(self) -> None:
         self.open = False
+        self.shelf.clear()
         self._query = 0
         self._resuming = False
         self._streaming = False
@@ -345,7 +370,10 @@ class Carrier(ClientPort):
         return number
 
     def carry(self, crossing: Crossing, message: Message, queue: Queue) -> i64:
-        """Send ``message``, found in ``queue``; return its number. Raises EntrepotError for one that cannot be sent."""
+        """Send ``message``, found in ``queue``, once our disk has it; return its number.
+
+        Raises EntrepotError for one that cannot be sent.
+        """
         client = self.client
         assert client is not None
         rare = message.rare
@@ -354,9 +382,9 @@ class Carrier(ClientPort):
             return self._carry_large(client, crossing, message, queue, address)
         octets = crossing.octets(message, queue)
         number = self.number + 1
-        client.send(Send(message=octets, require_response=True, correlation=number, sender=SENDER, channel=CHANNEL))
+        packet = Send(message=octets, require_response=True, correlation=number, sender=SENDER, channel=CHANNEL)
+        self.shelf.pass_on(Parcel(number, packet, 1, None), message.number)
         self.number = number
-        self.ledger.send(1, number)
         self._spend(address, len(octets))
         return number
 
@@ -365,15 +393,26 @@ class Carrier(ClientPort):
         large = LargeDelivery(self.broker, message, None)
         number = self.number + 1
         body = _Body(self, client, large, number)
-        self._streaming = True
-        self.port.streams(True)
-        client.stream(SendLarge(headers=headers, channel=CHANNEL), body)
-        self.number = number
         chunk = self.terms.chunk
         pieces = (large.length + chunk - 1) // chunk
-        self.ledger.send(1 + max(pieces, 1), number)
+        parcel = Parcel(number, SendLarge(headers=headers, channel=CHANNEL), 1 + max(pieces, 1), body)
+        self.port.streams(True)
+        self.shelf.pass_on(parcel, message.number)
+        self.number = number
         self._spend(address, len(headers) + large.length)
         return number
+
+    def write(self, parcel: Parcel) -> None:
+        """Write what the disk has. Raises EntrepotError for what cannot be sent."""
+        client = self.client
+        assert client is not None
+        body = parcel.body
+        if body is None:
+            client.send(parcel.packet)
+        else:
+            self._streaming = True
+            client.stream(parcel.packet, body)
+        self.ledger.send(parcel.packets, parcel.number)
 
     def streamed(self, client: LinkClient, gone: bool) -> None:
         """A large body was written, or its connection is gone."""
@@ -430,7 +469,7 @@ class Carrier(ClientPort):
             if packet.authorized:
                 self._enter(client)
             else:
-                self._fail("the other broker does not accept the user and password of its cluster from us")
+                self.fail("the other broker does not accept the user and password of its cluster from us")
         else:
             if isinstance(packet, ClusterTopology) and not packet.exit and not self.node:
                 self.node = packet.node
@@ -443,7 +482,7 @@ class Carrier(ClientPort):
             self._reattached(packet)
         elif isinstance(packet, ExceptionReply):
             self.name = ""
-            self._fail(f"the other broker opens no session: {packet.text or packet.code}")
+            self.fail(f"the other broker opens no session: {packet.text or packet.code}")
 
     def _heard(self, packet: Packet) -> None:
         ledger = self.ledger

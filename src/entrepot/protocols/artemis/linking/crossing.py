@@ -12,19 +12,23 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.errors import Refused
-from entrepot.base.primitive import BYTE, Primitive
+from entrepot.base.primitive import BYTE, LONG, Primitive
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
+from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.convert import (
     BRIDGE_DUPLICATE,
+    DELIVER_AT,
     ROUTING,
     ROUTING_ANYCAST,
     ROUTING_MULTICAST,
+    ROUTING_NONE,
     readdressed,
 )
 from entrepot.protocols.artemis.headers import NO_BODY, headers_at, read_headers
+from entrepot.protocols.artemis.places import octet_of
 from entrepot.protocols.artemis.presenting import headers_of, octets_of
 from entrepot.protocols.artemis.properties import entry, key_octets, with_entries, without
 
@@ -33,6 +37,9 @@ STRIP: Final = "STRIP"
 ROUTINGS: Final[Mapping[str, i64]] = {"ANYCAST": ROUTING_ANYCAST, "MULTICAST": ROUTING_MULTICAST}
 NUMBER_OCTETS: Final = 8
 _K_ROUTING: Final[dict[bytes, None]] = {key_octets(ROUTING): None}
+_K_DATE: Final[dict[bytes, None]] = {key_octets(DELIVER_AT): None}
+DATED: Final = b"dated"
+"""A route: no queue, each message says when it is to be delivered, and the other broker sends it on then."""
 _DUPLICATE_ENTRY: Final = entry(BRIDGE_DUPLICATE, b"")[:-4]  # all but the length of the octets
 _ROUTE_ENTRY: Final = entry(ROUTE_TO, b"")[:-4]
 
@@ -41,18 +48,28 @@ class Crossing:
     """Of one bridge. ``forwards``: the address there, "" where each message keeps its own.
 
     ``route_key``: the annotation with the ids of the queues at the next node of a cluster, "" for a bridge of its own.
+    ``route``: such ids that all messages get, of a queue that moves to another node as a whole; or `DATED`.
     ``routing``: PASS, STRIP, ANYCAST or MULTICAST. ``mark``: what the duplicate ids of this bridge end with, so that
     one message that two queues hold, each with a bridge to the same address, is no repetition of itself.
     """
 
     def __init__(
-        self, broker: BrokerCore, forwards: str, routing: str, *, deduplicates: bool, mark: bytes, route_key: str = ""
+        self,
+        broker: BrokerCore,
+        forwards: str,
+        routing: str,
+        *,
+        deduplicates: bool,
+        mark: bytes,
+        route_key: str = "",
+        route: bytes = b"",
     ) -> None:
         self.broker: BrokerCore = broker
         self.forwards: str = forwards
         self.deduplicates: bool = deduplicates
         self.mark: bytes = mark
         self.route_key: str = route_key
+        self.route: bytes = route
         self.says_routing: bool = routing != PASS
         self._routing: bytes = b""
         if routing in ROUTINGS:
@@ -64,19 +81,34 @@ class Crossing:
 
     def octets(self, message: Message, queue: Queue) -> bytes:
         """Return ``message``, found in ``queue``, as a SEND carries it. Raises EntrepotError."""
-        return self._dressed(octets_of(message, queue, self.broker.ids), message)
+        return self._dressed(octets_of(message, self._routing_of(message, queue), self.broker.ids), message)
 
     def headers(self, message: Message, queue: Queue) -> bytes:
         """Return the headers of a large ``message`` as SEND_LARGE carries them. Raises EntrepotError."""
-        octets = NO_BODY + headers_of(message, queue, self.broker.ids)
+        octets = NO_BODY + headers_of(message, self._routing_of(message, queue), self.broker.ids)
         return self._dressed(octets, message)[len(NO_BODY) :]
+
+    def _routing_of(self, message: Message, queue: Queue) -> i64:
+        """Return the routing type of ``message`` (ROUTING_...), which was found in ``queue``.
+
+        The store of messages for another node is multicast, whatever they are: there the bindings of the address say
+        it, where they are of one kind. Artemis gives a message to no queue of another type than the message says, and
+        drops it, though the message says which queue it is for. One that says no type goes where it is for.
+        """
+        if not self.route_key:
+            return octet_of(queue.routing)
+        address = self.broker.table.addresses.get(message.address)
+        if address is None or address.has(ANYCAST) == address.has(MULTICAST):
+            return ROUTING_NONE
+        return octet_of(ANYCAST if address.has(ANYCAST) else MULTICAST)
 
     def _dressed(self, octets: bytes, message: Message) -> bytes:
         at = headers_at(octets)
         address = self.forwards
         if address and address != message.address:
             octets = readdressed(octets, at, address)
-        if not self.says_routing and not self.deduplicates and not self.route_key:
+        route = self.route
+        if not self.says_routing and not self.deduplicates and not self.route_key and not route:
             return octets
         properties_at = read_headers(octets, at).properties_at
         entries = b""
@@ -86,6 +118,15 @@ class Crossing:
             if not isinstance(ids, bytes):
                 raise Refused("it is not known for which queue of the other node it is")
             entries = _ROUTE_ENTRY + len(ids).to_bytes(4, "big") + ids
+            count = 1
+        elif route == DATED:
+            octets = without(octets, properties_at, _K_DATE)
+            rare = message.rare
+            if rare is not None and rare.deliver_at > 0:
+                entries = entry(DELIVER_AT, Primitive(LONG, int(rare.deliver_at)))
+                count = 1
+        elif route:
+            entries = _ROUTE_ENTRY + len(route).to_bytes(4, "big") + route
             count = 1
         if self.says_routing:
             octets = without(octets, properties_at, _K_ROUTING)

@@ -30,7 +30,7 @@ from entrepot.protocols.openwire.commands import (
     TransactionId,
 )
 from entrepot.protocols.openwire.conversation.messages import body_of, envelope_of, headers_of
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.ids import AckType
 from entrepot.protocols.session import NEVER
 

@@ -32,7 +32,7 @@ from entrepot.protocols.openwire.commands import (
     XATransactionId,
 )
 from entrepot.protocols.openwire.conversation.inbox import Delivery, Inbox
-from entrepot.protocols.openwire.frames import Throwable
+from entrepot.protocols.openwire.elements import Throwable
 from entrepot.protocols.openwire.ids import TransactionStep, text_of
 
 Reply = Callable[[Response | None, EntrepotError | None], None]

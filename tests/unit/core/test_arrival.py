@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.core.sending.arrival import AS_SENT, DURABLE, NOT_DURABLE, Stamps
+from entrepot.base.errors import AccessDenied
+from entrepot.core.arrival import AS_SENT, DURABLE, NOT_DURABLE, Stamps
 from kit import Rig
 
 
@@ -35,6 +36,15 @@ def test_the_names_of_brokers_are_collected() -> None:
     Stamps("b", path_property="way").put_on(message, "u")
     assert message.fact("way") == "a,b"
     assert message.fact("BrokerPath") is None
+
+
+def test_what_nobody_sent_is_refused_where_a_user_is_demanded() -> None:
+    stamps = Stamps("b", users=True, demands=True)
+    mine, brought, nobodys = (Rig().message("x", "q") for _ in range(3))
+    stamps.put_on(mine, "ada")
+    stamps.put_on(brought, None)
+    with pytest.raises(AccessDenied, match="AMQ229225"):
+        stamps.put_on(nobodys, "")
 
 
 def test_the_user_is_written_on_a_message_where_that_is_asked_for() -> None:

@@ -1,0 +1,215 @@
+"""`entrepot console`: pages, Jolokia and metrics of running brokers, over HTTP, in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from entrepot.base.errors import InvalidOption
+from entrepot.base.places import host_and_port
+
+if TYPE_CHECKING:
+    from entrepot.console.server import ConsoleOptions
+
+BROKER: Final = "tcp://127.0.0.1:61616"
+LISTEN: Final = "127.0.0.1:8161"
+OTHERS: Final = frozenset(("stomp", "mqtt", "amqp", "core", "http", "https", "ws", "wss"))  # in schemes of listeners
+PAUSE: Final = 0.5  # s before the second start of a console that died; each further one doubles it
+PAUSE_MOST: Final = 60.0
+SETTLED: Final = 60.0  # s after which one that dies was well
+ENDING: Final = 5.0  # s that it has to end by itself
+
+log: Final = logging.getLogger("entrepot.console")
+
+
+@click.command()
+@click.option(
+    "--broker",
+    "brokers",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help=f"A broker to show, as the client reaches it; more of them are shown side by side. Default: {BROKER}.",
+)
+@click.option(
+    "--listen",
+    default=LISTEN,
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where browsers find it; port 0 takes a free one.",
+)
+@click.option(
+    "--login", envvar="ENTREPOT_LOGIN", default="", help="Who asks for metrics that are scraped without a name."
+)
+@click.option("--passcode", envvar="ENTREPOT_PASSCODE", default="", help="His password; better in ENTREPOT_PASSCODE.")
+@click.option("--read-only", is_flag=True, help="Change nothing, whoever asks.")
+@click.option(
+    "--host-name",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="A name of this machine that may be used without a login. Repeatable.",
+)
+@click.option("--tls-certificate", type=click.Path(dir_okay=False, path_type=Path), help="A PEM file: serve https.")
+@click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, when it is in another file.")
+@click.option("--until-eof", is_flag=True, help="Stop when standard input ends.")
+@click.option(
+    "--ports-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the real URL, as JSON, to this file."
+)
+def console(
+    *,
+    brokers: tuple[str, ...],
+    listen: str,
+    login: str,
+    passcode: str,
+    read_only: bool,
+    hosts: tuple[str, ...],
+    tls_certificate: Path | None,
+    tls_key: Path | None,
+    until_eof: bool,
+    ports_file: Path | None,
+) -> None:
+    """Show brokers in a browser, to Jolokia clients, and to Prometheus.
+
+    Users log in as users of the broker, and may do what the broker lets them do. Needs `pip install
+    'entrepot[console]'`.
+    """
+    from entrepot.io import runtime  # noqa: PLC0415 - `--help` need not load it
+
+    host, port = place(listen)
+    try:
+        from entrepot.console.server import ConsoleOptions  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as absent:
+        raise InvalidOption(
+            f"the console needs the package {absent.name!r}", remedy="pip install 'entrepot[console]'"
+        ) from None
+    options = ConsoleOptions(
+        named(brokers or (BROKER,)),
+        host=host,
+        port=port,
+        service=(login, passcode),
+        read_only=read_only,
+        hosts=hosts,
+        certificate=tls_certificate,
+        key=tls_key,
+    )
+    if until_eof:
+        runtime.stop_at_end_of_input()
+    runtime.configure_logging("info")
+    runtime.run(_serve(options, ports_file))
+
+
+async def _serve(options: ConsoleOptions, ports_file: Path | None) -> None:
+    from entrepot.console.server import Console  # noqa: PLC0415 - as above
+    from entrepot.io import runtime  # noqa: PLC0415
+
+    made = Console(options)
+    undo = runtime.on_signals(made.ask_to_stop)
+    try:
+        await made.start()
+        click.echo(f"console of {', '.join(options.brokers)}: {made.url}", err=True)
+        if ports_file is not None:
+            draft = ports_file.with_name(f"{ports_file.name}.{os.getpid()}.tmp")
+            draft.write_text(json.dumps({"pid": os.getpid(), "url": made.url}) + "\n")
+            draft.replace(ports_file)
+        await made.wait()
+    finally:
+        undo()
+        await made.desks.close()
+        if ports_file is not None:
+            ports_file.unlink(missing_ok=True)
+
+
+def check(listen: str) -> None:
+    """See that a console can be started and listen there. Raises InvalidOption."""
+    place(listen)
+    for package in ("starlette", "uvicorn", "jinja2"):
+        if importlib.util.find_spec(package) is None:
+            raise InvalidOption(f"--console needs the package {package!r}", remedy="pip install 'entrepot[console]'")
+
+
+def check_places(broker: list[str]) -> None:
+    """See that a console can ask a broker that listens there. Raises InvalidOption."""
+    if all(OTHERS.intersection(one.partition("://")[0].split("+")) for one in broker):
+        remedy = "listen on auto:// too, or start `entrepot console` with a URL that a client takes"
+        raise InvalidOption("--console asks the broker in OpenWire, and it listens for none", remedy=remedy)
+
+
+class Beside:
+    """A console of one broker, in a process of its own, started again when it dies.
+
+    It ends when its input does: with `stop`, and when this process is killed. The pauses between two starts grow from
+    `PAUSE` to `PAUSE_MOST` s, so a port that is taken, or a package that is broken, costs the broker nothing.
+    """
+
+    def __init__(self, listen: str, name: str, url: str) -> None:
+        command = ["console", "--broker", f"{name}={url}", "--listen", listen, "--until-eof"]
+        self.command: Final = [sys.executable, "-m", "entrepot", *command]
+        self._process: asyncio.subprocess.Process | None = None
+        self._keeping: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start it, and go on starting it."""
+        self._keeping = asyncio.get_running_loop().create_task(self._keep())
+
+    async def stop(self) -> None:
+        """End it; what does not end in `ENDING` s is killed."""
+        keeping, self._keeping = self._keeping, None
+        if keeping is None:
+            return
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            async with asyncio.timeout(ENDING):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def _keep(self) -> None:
+        pause = PAUSE
+        while True:
+            began = time.monotonic()
+            try:
+                process = await asyncio.create_subprocess_exec(*self.command, stdin=asyncio.subprocess.PIPE)
+                self._process = process
+                how = f"ended with {await process.wait()}"
+            except OSError as error:  # no memory, no process left
+                how = f"could not be started: {error}"
+            lived = time.monotonic() - began
+            pause = PAUSE if lived > SETTLED else min(PAUSE_MOST, pause * 2)
+            log.warning("the console %s after %.1f s; it is started again in %.0f s", how, lived, pause)
+            await asyncio.sleep(pause)
+
+
+def place(text: str) -> tuple[str, int]:
+    """Return host and port. Raises InvalidOption."""
+    host, port = host_and_port(text, LISTEN, everywhere=True)
+    return host or "0.0.0.0", port
+
+
+def named(texts: tuple[str, ...]) -> dict[str, str]:
+    """Return name -> URL of what ``--broker`` says. Raises InvalidOption."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, url = text.partition("=")
+        if not equals or "://" in name:
+            url = text
+            name = text.partition("://")[2].partition("?")[0] or text
+        if not name or name in found:
+            raise InvalidOption(f"--broker {text!r} names {name!r} again", remedy="write NAME=URL")
+        found[name] = url
+    return found

@@ -1,0 +1,88 @@
+"""`entrepot drain`: a node of a cluster gives all its messages to another one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import click
+
+from entrepot.cli.dialogue import url_option
+from entrepot.cli.errors import Failure
+from entrepot.cli.managing import at_desk, tell
+from entrepot.cli.output import output_option, show
+
+PLAN: Final = ("queue", "messages", "octets", "stays")
+QUEUES: Final = ("queue", "moved", "left", "there", "first", "last", "done")
+LOOK_S: Final = 0.3
+OVER: Final = ("done", "failed", "aborted", "idle", "interrupted")
+
+
+@click.command(
+    epilog="""Examples:
+
+    \b
+    entrepot drain --dry-run
+    entrepot drain --url stomp://mq1:61616 --to mq2:61616
+    entrepot drain --resume
+    entrepot drain --abort
+    """
+)
+@click.option("--to", default="", metavar="NODE", help="The id or the place of the other node; without, the first.")
+@click.option("--dry-run", is_flag=True, help="Show what would move, and what would stay and why.")
+@click.option("--status", is_flag=True, help="Show how far it is.")
+@click.option("--resume", is_flag=True, help="Go on after a crash of the node, or after it failed.")
+@click.option("--abort", is_flag=True, help="Stop: what was moved stays there, the rest stays here.")
+@click.option("--no-wait", is_flag=True, help="Begin, and do not wait for the end.")
+@url_option
+@output_option
+def drain(
+    *, to: str, dry_run: bool, status: bool, resume: bool, abort: bool, no_wait: bool, url: str, output: str
+) -> None:
+    """Give all messages of the node at --url to another node of its cluster.
+
+    Each queue moves in its order, to the queue of the same name there, which is made if there is none. A message is
+    settled here when the other node has it on disk; a crash of either loses none, and nothing comes twice. The node
+    goes on serving: stop its clients first if it is to be empty. What a prepared transaction holds stays, and what
+    repeats.
+    """
+    if sum((dry_run, status, resume, abort)) > 1:
+        raise click.UsageError("--dry-run, --status, --resume and --abort are different things: give one")
+    if dry_run:
+        show(_ask(url, "plan", ""), PLAN, output, empty="nothing to move")
+        return
+    if status:
+        _told(_ask(url, "status", ""), output)
+        return
+    if abort:
+        done = _ask(url, "abort", "")
+        tell(f"aborted: {done['moved']:,} are at {done['place']}, {done['left']:,} are here", done, output)
+        return
+    found = _ask(url, "resume" if resume else "begin", to)
+    while not no_wait and found["state"] not in OVER:
+        time.sleep(LOOK_S)
+        found = _ask(url, "status", "")
+        if output != "json":
+            click.echo(f"{found['state']}: {found['moved']:,} moved, {found['left']:,} left", err=True)
+    _told(found, output)
+    if found["state"] == "failed":
+        raise Failure(f"the drain failed: {found['why']}", remedy="entrepot drain --resume goes on, --abort forgets it")
+
+
+def _ask(url: str, verb: str, to: str) -> Any:
+    return at_desk(url, lambda desk: desk.ask("broker", "drain", verb, to))
+
+
+def _told(found: dict[str, Any], output: str) -> None:
+    if output == "json":
+        show([found], (), output)
+        return
+    show(found["queues"], QUEUES, output, empty="no queue moved")
+    who = f" to {found['place']}" if found["place"] else ""
+    click.echo(f"{found['state']}{who}: {found['moved']:,} moved, {found['left']:,} left", err=True)
+    for queue, why in found["refused"].items():
+        click.echo(f"{queue} stays: {why}", err=True)
+    if found["why"]:
+        click.echo(found["why"], err=True)
+    if found["prepared"]:
+        click.echo(f"{found['prepared']:,} prepared transactions stay: commit them or roll them back", err=True)

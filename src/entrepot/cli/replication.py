@@ -1,0 +1,83 @@
+"""The options of `entrepot run --ha replication`, read together: what they mean, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from entrepot.base.environment import SECOND
+from entrepot.base.errors import InvalidOption
+from entrepot.ha.lease import DURATION, LeaseOptions
+from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
+from entrepot.ha.replication_options import PATIENCE, ReplicationOptions
+from entrepot.ha.standing import SYNCED
+from entrepot.io.copying import lock_directory
+from entrepot.io.replicating import check_places
+from entrepot.io.secret_file import read_secret
+
+if TYPE_CHECKING:
+    from entrepot.config.model import Sharing
+
+KEPT: Final = 2
+
+
+def replicated(
+    given: Mapping[str, Any],
+    locker: str | None,
+    lease_duration: float | None,
+    status: str | None,
+    sharing: Sharing | None = None,
+) -> SharedStoreOptions:
+    """Return how the store is replicated. ``given``: option -> value, None or empty where it was not given.
+
+    ``sharing``: what a file says; options win.
+
+    Raises InvalidOption.
+    """
+    for option in ("--replication", "--peer"):
+        if not given[option]:
+            raise InvalidOption(
+                f"--ha replication needs {option}",
+                remedy="say where replicas of this broker connect (--replication HOST:PORT), and where the other "
+                "brokers of the store are (--peer HOST:PORT, for each)",
+            )
+    copies = None if sharing is None else sharing.copies
+    if sharing is not None and copies is None:
+        raise InvalidOption(
+            "the file says that the store is shared, and the command line that it is replicated",
+            remedy="write <replication> in the file, or leave --ha out",
+        )
+    locker = locker or (FILE_LOCKER if sharing is None else sharing.locker)
+    lock_directory(locker)
+    options = ReplicationOptions(
+        listen=given["--replication"],
+        peers=tuple(given["--peer"]),
+        confirm=given["--confirm"] or SYNCED,
+        copies_min=2 if given["--copies"] is None else given["--copies"],
+        bandwidth=given["--copy-limit"] or 0,
+        secret=_secret(given["--replication-secret"]),
+        patience=PATIENCE if copies is None or not copies.patience else copies.patience,
+        kept=KEPT if copies is None else copies.kept,
+        certificate=str(given["--replication-certificate"] or ""),
+        key=str(given["--replication-key"] or ""),
+        trust=str(given["--replication-trust"] or ""),
+        verify_host=not given["--replication-any-host"],
+    )
+    if options.copies_min > 1 + len(options.peers):
+        raise InvalidOption(
+            f"{options.copies_min} copies cannot be had from {1 + len(options.peers)} brokers",
+            remedy="name more of them with --peer, or ask for fewer with --copies",
+        )
+    check_places(options)
+    duration = DURATION if lease_duration is None else int(lease_duration * SECOND)
+    return SharedStoreOptions(locker=locker, lease=LeaseOptions(duration), status=status or "", replication=options)
+
+
+def _secret(path: Path | None) -> str:
+    try:
+        return read_secret("" if path is None else str(path)).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidOption(
+            f"the secret in {path} is no text: {error}", remedy=f"openssl rand -hex 32 > {path}"
+        ) from None

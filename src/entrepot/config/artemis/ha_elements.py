@@ -1,0 +1,132 @@
+"""What ``<ha-policy>`` of a ``broker.xml`` holds, and what becomes of it here (artemis.md 2).
+
+Nobody votes here on who may be primary: a lease decides, which one arbiter or a majority of voters gives out. So
+options of votes have no effect, and what they are meant to prevent cannot happen.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed, otherwise
+
+LEASED: Final = "a lease decides, which an arbiter or a majority of voters gives out"
+TOLD: Final = "brokers of one store are told of one another with --peer"
+
+_PART: Final = [
+    *obeyed("failover-on-shutdown:flag"),
+    *no_effect("Artemis itself has dropped it", "failback-delay:number"),
+]
+_VOTES: Final = [
+    *no_effect(LEASED, "vote-on-replication-failure:flag quorum-size:number=-1 vote-retries:number=12"),
+    *no_effect(LEASED, "vote-retry-wait:number=5000 quorum-vote-wait:number=30"),
+]
+_COPIES: Final = [
+    *no_effect(TOLD, "group-name:text cluster-name:text"),
+    *no_effect("a replica tries again by itself", "retry-replication-wait:number"),
+    *obeyed("max-saved-replicated-journals-size:number=2 initial-replication-sync-timeout:number=30000"),
+]
+_BACKUP_COPY: Final = [
+    *otherwise("a backup that serves goes on until it ends", "allow-failback:flag=false"),
+    *no_effect("a broker that was succeeded waits again, always", "restart-backup:flag=true"),
+    *no_effect("Artemis itself has dropped it", "failback-delay:number"),
+]
+_SCALE_DOWN: Final = Slot(
+    "scale-down",
+    does=Does.REFUSED,
+    why="a backup serves what it takes over",
+    remedy="give <scale-down> to the <primary-only> of another broker",
+)
+_COLOCATED: Final = Slot(
+    "colocated",
+    does=Does.REFUSED,
+    why="one process runs one broker: request-backup, max-backups and backup-port-offset ask for two",
+    remedy="start the backup by itself, on ports of its own",
+)
+_MANAGER: Final = Slot("manager", ("manager",))
+
+HA_KINDS: Final = [
+    Kind(
+        "ha-policy",
+        Slot("shared-store", ("shared-store",)),
+        Slot("primary-only", ("primary-only",)),
+        Slot("live-only", ("primary-only",)),
+        Slot("replication", ("replication",)),
+        about="how brokers stand in for one another",
+    ),
+    Kind("primary-only", Slot("scale-down", ("scale-down",)), about="a broker that stands alone"),
+    Kind(
+        "scale-down",
+        obeyed("enabled:flag=true group-name:text"),
+        no_effect("each message is settled when the other node has it", "commit-interval:number=-1"),
+        Slot("connectors", ("scale-down-connectors",)),
+        Slot("discovery-group-ref", ("discovery-group-ref",)),
+        about="at a stop in order, all messages go to another node of the first cluster connection",
+    ),
+    Kind(
+        "scale-down-connectors",
+        Slot("connector-ref", ("connector-ref",), many=True),
+        about="whom they are offered to, one after the other; without, the members of the cluster",
+    ),
+    Kind(
+        "shared-store",
+        Slot("primary", ("primary",)),
+        Slot("master", ("primary",)),
+        Slot("backup", ("backup",)),
+        Slot("slave", ("backup",)),
+        _COLOCATED,
+        about="brokers with one directory: one serves, the others wait",
+    ),
+    Kind(
+        "primary",
+        _PART,
+        no_effect("`entrepot run` returns when it ends", "wait-for-activation:flag"),
+        about="the broker whose store it is",
+    ),
+    Kind(
+        "backup",
+        _PART,
+        obeyed("allow-failback:flag restart-backup:flag"),
+        Slot("scale-down", does=Does.OTHERWISE, why="a backup serves what it takes over"),
+        about="a broker that serves while its primary cannot",
+    ),
+    Kind(
+        "replication",
+        Slot("primary", ("replicated-primary",)),
+        Slot("master", ("replicated-primary",)),
+        Slot("backup", ("replicated-backup",)),
+        Slot("slave", ("replicated-backup",)),
+        _COLOCATED,
+        about="brokers with a store each, one a copy of the other",
+    ),
+    Kind(
+        "replicated-primary",
+        _COPIES,
+        _VOTES,
+        no_effect("who has the lease is primary", "check-for-active-server:flag check-for-live-server:flag"),
+        obeyed("coordination-id:text"),
+        _MANAGER,
+        about="the broker that serves where both could",
+    ),
+    Kind(
+        "replicated-backup",
+        _COPIES,
+        _BACKUP_COPY,
+        _VOTES,
+        _MANAGER,
+        _SCALE_DOWN,
+        about="a broker that has a copy, and serves while the primary cannot",
+    ),
+    Kind(
+        "manager",
+        obeyed("class-name:text"),
+        Slot("properties", ("manager-properties",)),
+        about="where the lease is: a class of Artemis, which becomes a locker",
+    ),
+    Kind(
+        "manager-properties",
+        Slot("property", ("manager-property",), many=True),
+        about="what the class is told: connect-string and namespace of ZooKeeper, locks-folder of files",
+    ),
+    Kind("manager-property", obeyed("key:text value:text"), about="one of them"),
+]

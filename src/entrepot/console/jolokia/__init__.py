@@ -1,0 +1,1 @@
+"""Jolokia: JMX over HTTP as tools of ActiveMQ and Artemis ask for it, answered from management messages."""

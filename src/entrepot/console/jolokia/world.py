@@ -1,0 +1,111 @@
+"""What MBeans are made of: the rows that a broker tells, asked for once in a request of Jolokia, and only if needed.
+
+The requests of one POST share a world until one of them changes something, so that a hundred of them cost a broker what
+one does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from entrepot.core.operators.views import QueueView
+from entrepot.management.view import Asker, all_queues, queue_named
+
+PAGE: Final = 1_000  # rows of one list: the most that the broker answers with
+RESOURCES: Final = 500  # of one `describeResources`
+Row = dict[str, Any]
+Readers = Mapping[str, Callable[[Row], object]]
+
+
+class World:
+    """One broker, as rows. Each list is asked for once."""
+
+    def __init__(self, asker: Asker) -> None:
+        self.asker: Final = asker
+        self._kept: dict[str, list[Row]] = {}
+        self._attributes: dict[tuple[str, str], Row] = {}
+        self._queues: list[QueueView] | None = None
+
+    async def facts(self, names: str) -> Row:
+        """Return attributes of the broker. Raises EntrepotError."""
+        return await self.attributes("broker", names)
+
+    async def attributes(self, resource: str, names: str) -> Row:
+        """Return attributes of one resource, "" for all. Raises EntrepotError."""
+        found = self._attributes.get((resource, names))
+        if found is None:
+            found = dict(await self.asker.ask(resource, "describeAttributes", names))
+            self._attributes[resource, names] = found
+        return found
+
+    async def listed(self, operation: str) -> list[Row]:
+        """Return all rows of a list in pages: ``listConsumers`` and its like. Raises EntrepotError."""
+        kept = self._kept.get(operation)
+        if kept is None:
+            kept, at = [], 0
+            while True:
+                at += 1
+                page = json.loads(await self.asker.ask("broker", operation, "", at, PAGE))["data"]
+                kept += page
+                if len(page) < PAGE:
+                    break
+            self._kept[operation] = kept
+        return kept
+
+    async def resources(self, kind: str, names: str = "") -> list[Row]:
+        """Return all queues or addresses with their attributes. Raises EntrepotError."""
+        key = f"{kind}:{names}"
+        kept = self._kept.get(key)
+        if kept is None:
+            kept, word = [], "name" if kind == "queue" else "address"
+            while True:
+                last = str(kept[-1][word]) if kept else ""
+                page = await self.asker.ask("broker", "describeResources", kind, "", last, RESOURCES, names)
+                kept += page
+                if len(page) < RESOURCES:
+                    break
+            self._kept[key] = kept
+        return kept
+
+    async def rows(self, operation: str) -> list[Row]:
+        """Return what one operation lists. Raises EntrepotError."""
+        kept = self._kept.get(operation)
+        if kept is None:
+            kept = self._kept[operation] = list(await self.asker.ask("broker", operation))
+        return kept
+
+    async def queues(self, name: str = "") -> list[QueueView]:
+        """Return all queues, or one. Raises EntrepotError."""
+        if self._queues is None:
+            if name:
+                return [await queue_named(self.asker, name)]
+            self._queues = await all_queues(self.asker)
+        if name:
+            return [one for one in self._queues if one.name == name]
+        return self._queues
+
+
+@cache
+def shapes(family: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return kind of MBean -> its attributes and operations with their types, as `list` shows them."""
+    text = files("entrepot.console.jolokia").joinpath(f"{family}.json").read_text()
+    found: Mapping[str, Mapping[str, Any]] = json.loads(text)
+    return found
+
+
+def shape(family: str, kind: str) -> Mapping[str, Any]:
+    """Return the types of one kind of MBean."""
+    return shapes(family).get(kind, {"attr": {}, "op": {}, "desc": kind})
+
+
+def readers(table: Readers, row: Row) -> dict[str, Callable[[], object]]:
+    """Return what reads each attribute of ``table`` from ``row``."""
+    return {name: _reader(read, row) for name, read in table.items()}
+
+
+def _reader(read: Callable[[Row], object], row: Row) -> Callable[[], object]:
+    return lambda: read(row)

@@ -1,0 +1,565 @@
+"""Pages for people: what a broker tells, laid out by templates. What they change goes through `console/acts.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from entrepot.base.errors import AccessDenied, EntrepotError, ForeignRequest, InvalidOption, LimitExceeded, Refused
+from entrepot.console.access import COOKIE, SESSION_LIFE, Visitor, audit
+from entrepot.console.bodies import pretty
+from entrepot.console.desk import Desk
+from entrepot.console.forms import form_of
+from entrepot.console.gate import Gate, address_of
+from entrepot.console.numbers import count
+from entrepot.console.picture import network
+from entrepot.console.tables import QueueList, Table, age, when
+from entrepot.console.watch import Watches
+from entrepot.management.view import alarms, queue_named
+
+NAV: Final = (
+    ("o", "/", "Overview"),
+    ("q", "/queues", "Queues"),
+    ("t", "/topics", "Topics"),
+    ("l", "/letters", "Dead letters"),
+    ("c", "/connections", "Connections"),
+    ("n", "/network", "Network"),
+    ("e", "/explain", "Explain"),
+    ("w", "/where", "Where"),
+    ("s", "/schedule", "Schedule"),
+    ("b", "/broker", "Broker"),
+    ("d", "/store", "Store"),
+    ("h", "/ha", "HA"),
+)
+ACTIONS: Final = (
+    ("purge", "delete messages"),
+    ("move", "move messages"),
+    ("copy", "copy messages"),
+    ("retry", "send dead letters back"),
+)
+SHOWS: Final = (
+    ("own", "all but temporary"),
+    ("waiting", "with messages"),
+    ("unread", "without a reader"),
+    ("all", "all"),
+)
+BROWSED: Final = 50  # messages of a page
+ROWS: Final = 500  # of connections and consumers
+PAGES_MOST: Final = 10**8
+
+MISTAKES: Final = (Refused, InvalidOption, LimitExceeded)  # of who asks, not of a broker
+
+Page = Callable[[Request, Visitor], Awaitable[Response]]
+
+
+class Pages:
+    """The pages of one console."""
+
+    def __init__(self, gate: Gate, watches: Watches, *, read_only: bool) -> None:
+        self.gate: Final = gate
+        self.watches: Final = watches
+        self.read_only: Final = read_only
+        self.names: Final = list(watches.desks.brokers)
+        self.templates: Final = Environment(
+            loader=PackageLoader("entrepot.console"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        )
+        self.templates.globals |= {"age": age, "when": when, "link": link, "names": self.names, "nav": NAV}
+
+    def routes(self) -> list[BaseRoute]:
+        """Return where they are."""
+        looks: Mapping[str, Page] = {
+            "/": self.overview,
+            "/queues": self.queues,
+            "/topics": self.queues,
+            "/queue": self.queue,
+            "/message": self.message,
+            "/letters": self.letters,
+            "/connections": self.connections,
+            "/network": self.network,
+            "/explain": self.explain,
+            "/where": self.where,
+            "/schedule": self.schedule,
+            "/broker": self.broker,
+            "/history.json": self.history,
+        }
+        found: list[BaseRoute] = [Route(place, self.page(serve)) for place, serve in looks.items()]
+        found += [
+            Route("/login", self.login, methods=["GET", "POST"]),
+            Route("/logout", self.logout, methods=["POST"]),
+            Mount("/static", StaticFiles(packages=[("entrepot.console", "static")])),
+        ]
+        for old in ("/admin", "/admin/", "/console", "/console/", "/admin/index.jsp", "/admin/queues.jsp"):
+            found.append(Route(old, _to_overview))
+        return found
+
+    def page(self, serve: Page) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint for people: who may not look is asked for his name, what is wrong is a page."""
+
+        async def endpoint(request: Request) -> Response:
+            visitor = None
+            try:
+                visitor = await self.gate.visitor(request)
+                return await serve(request, visitor)
+            except ForeignRequest as error:
+                return self.problem(request, visitor, error, 403)
+            except AccessDenied as error:
+                if visitor is None or not visitor.user:
+                    return RedirectResponse(link("/login", next=_path(request)), 303)
+                return self.problem(request, visitor, error, 403)
+            except EntrepotError as error:
+                return self.problem(request, visitor, error, 400 if isinstance(error, MISTAKES) else 502)
+
+        return endpoint
+
+    def show(self, request: Request, visitor: Visitor | None, template: str, title: str, **facts: Any) -> HTMLResponse:
+        """Return a page."""
+        said = {"visitor": visitor, "title": title, "here": request.url.path, "read_only": self.read_only, **facts}
+        return HTMLResponse(self.templates.get_template(template).render(said))
+
+    def problem(self, request: Request, visitor: Visitor | None, error: EntrepotError, status: int) -> Response:
+        """Return the page that says what is wrong."""
+        page = self.show(
+            request, visitor, "problem.html", "That did not work", trouble=error.message, remedy=error.remedy
+        )
+        page.status_code = status
+        return page
+
+    async def desk(self, request: Request, visitor: Visitor) -> tuple[str, Desk]:
+        """Return the broker that a page is about, and where it is asked."""
+        name = request.query_params.get("broker") or self.names[0]
+        return name, await self.watches.desks.at(name, visitor.user, visitor.password)
+
+    # -- coming and going ----------------------------------------------------------------------------------------------
+
+    async def login(self, request: Request) -> Response:
+        """Ask for name and password, or look at them."""
+        goal = _local(request.query_params.get("next", "/"))
+        if request.method == "GET":
+            return self.show(request, None, "login.html", "Log in", next=goal, trouble="")
+        try:
+            if request.headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
+                raise ForeignRequest("the form comes from another site")
+            form = await form_of(request)
+            goal = _local(form.get("next", "/"))
+            key, visitor = await self.gate.log_in(form.get("user", ""), form.get("password", ""), address_of(request))
+        except EntrepotError as error:
+            audit("", address_of(request), "", "log in", {}, error, None)
+            page = self.show(request, None, "login.html", "Log in", next=goal, trouble=error.message)
+            page.status_code = 403
+            return page
+        audit(visitor.user, address_of(request), "", "log in", {}, None, "done")
+        answer = RedirectResponse(goal, 303)
+        answer.set_cookie(
+            COOKIE, key, max_age=int(SESSION_LIFE), httponly=True, samesite="strict", secure=self.gate.secure
+        )
+        return answer
+
+    async def logout(self, request: Request) -> Response:
+        """End a session."""
+        visitor = self.gate.session(request)
+        form = await form_of(request)
+        if visitor is not None and visitor.knows(form.get("token", "")):
+            self.gate.sessions.end(request.cookies.get(COOKIE, ""))
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(COOKIE)
+        return answer
+
+    # -- pages ---------------------------------------------------------------------------------------------------------
+
+    async def overview(self, request: Request, visitor: Visitor) -> Response:
+        """All brokers at a glance."""
+        sides = await self.watches.sides(visitor.user, visitor.password)
+        views = list(sides.views.items())
+        rates = [(await self.watches.of(name, visitor.user, visitor.password)).rates for name in sides.views]
+        totals = {
+            "messages": sum(view.total("messages") for _, view in views),
+            "queues": sum(len(view.own()) for _, view in views),
+            "consumers": sum(view.number("totalConsumerCount") for _, view in views),
+            "connections": sum(view.number("connectionCount") for _, view in views),
+            "accepted": sum(one.accepted for one in rates),
+            "settled": sum(one.settled for one in rates),
+        }
+        found = [(name, alarm) for name, view in views for alarm in alarms(view)]
+        failures = [(name, str(error)) for name, error in sides.failures.items()]
+        facts = {"sides": sides, "views": views, "totals": totals, "alarms": found, "failures": failures}
+        return self.show(request, visitor, "overview.html", "Overview", **facts)
+
+    async def history(self, request: Request, visitor: Visitor) -> Response:
+        """Return the points of the curve: times, messages in and out a second, of all brokers."""
+        sides = await self.watches.sides(visitor.user, visitor.password)
+        sums: dict[int, list[float]] = {}
+        for name in sides.views:
+            for at, _, rates in (await self.watches.of(name, visitor.user, visitor.password)).history:
+                point = sums.setdefault(int(at) // 3 * 3, [0.0, 0.0])
+                point[0] += rates.accepted
+                point[1] += rates.settled
+        times = sorted(sums)
+        return JSONResponse([times, [sums[at][0] for at in times], [sums[at][1] for at in times]])
+
+    async def queues(self, request: Request, visitor: Visitor) -> Response:
+        """Queues, or subscriptions of topics, of one broker or all: searched, sorted, cut into pages here."""
+        topics = request.url.path == "/topics"
+        wanted = request.query_params.get("broker", "")
+        failures = []
+        if wanted:
+            views = {wanted: await (await self.watches.of(wanted, visitor.user, visitor.password)).current()}
+        else:
+            sides = await self.watches.sides(visitor.user, visitor.password)
+            views = sides.views
+            failures = [(name, str(error)) for name, error in sides.failures.items()]
+        routing = "MULTICAST" if topics else "ANYCAST"
+        every = [(name, queue) for name, view in views.items() for queue in view.queues if queue.routing == routing]
+        listed = QueueList(request, every)
+        title = "Topics' subscriptions" if topics else "Queues"
+        return self.show(request, visitor, "queues.html", title, list=listed, shows=SHOWS, failures=failures)
+
+    async def queue(self, request: Request, visitor: Visitor) -> Response:
+        """One queue: numbers, messages, what can be done, consumers."""
+        broker, desk = await self.desk(request, visitor)
+        name = request.query_params.get("name", "")
+        view = await queue_named(desk, name)
+        selector = request.query_params.get("selector", "")
+        page = _page(request)
+        messages: list[dict[str, Any]] = []
+        trouble = ""
+        try:
+            messages = await desk.ask(f"queue.{view.name}", "browse", page, BROWSED, selector)
+        except Refused as error:
+            trouble = str(error)
+        consumers = await desk.ask("broker", "describeConsumers", view.name)
+        facts = {
+            "broker": broker,
+            "one": view,
+            "messages": messages,
+            "selector": selector,
+            "page": page,
+            "size": BROWSED,
+        }
+        facts |= {
+            "consumers": consumers,
+            "actions": ACTIONS,
+            "said": request.query_params.get("said", ""),
+            "trouble": trouble,
+        }
+        return self.show(request, visitor, "queue.html", view.name, **facts)
+
+    async def message(self, request: Request, visitor: Visitor) -> Response:
+        """One message, whole."""
+        broker, desk = await self.desk(request, visitor)
+        name, identity = request.query_params.get("name", ""), request.query_params.get("id", "")
+        row = await desk.ask(f"queue.{name}", "describeMessage", identity)
+        kind, body = pretty(row)
+        titles = ("address", "priority", "durable", "redelivered", "protocol", "size", "messageID", "correlation_id")
+        headers = [
+            (key, row.get(key)) for key in (*titles, "reply_to", "type", "content_type") if row.get(key) is not None
+        ]
+        headers += [
+            ("timestamp", when(row["timestamp"])),
+            ("expiration", when(row["expiration"]) if row["expiration"] else "never"),
+        ]
+        facts = {"broker": broker, "name": name, "row": row, "headers": headers, "kind": kind, "body": body}
+        return self.show(request, visitor, "message.html", str(row["userID"]), **facts)
+
+    async def letters(self, request: Request, visitor: Visitor) -> Response:
+        """Dead letters by cause, with a retry of each group."""
+        broker, desk = await self.desk(request, visitor)
+        view = await (await self.watches.of(broker, visitor.user, visitor.password)).current()
+        wanted = request.query_params.get("name", "")
+        places = [wanted] if wanted else [one.name for one in view.own() if one.messages and _holds_letters(one.name)]
+        rows: list[dict[str, Any]] = []
+        for place in places[:20]:
+            looked = await desk.ask(f"queue.{place}", "describeLetters")
+            rows += [{**one, "place": place} for one in looked["found"]]
+
+        def buttons(row: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
+            chosen = _cause_selector(row)
+            fields = {"broker": broker, "queue": row["place"], "selector": chosen}
+            return [("send back", {**fields, "action": "retry"}), ("delete", {**fields, "action": "purge"})]
+
+        table = Table(
+            "",
+            [
+                ("place", "Queue", ""),
+                ("count", "Letters", "n"),
+                ("cause", "Cause", "text"),
+                ("origin", "Died in", ""),
+                ("last", "Last", "mono"),
+            ],
+            rows,
+            "No dead letters wait.",
+            ("last", lambda row: link("/message", broker=broker, name=row["place"], id=row["last"])),
+            buttons,
+        )
+        lead = "The newest look at up to 300 letters of each queue, the five most frequent causes first."
+        return self.rows(request, visitor, "Dead letters", lead, broker, [table], ask=[("name", "Queue", wanted)])
+
+    async def connections(self, request: Request, visitor: Visitor) -> Response:
+        """Who is connected, who reads and who does not keep up."""
+        broker, desk = await self.desk(request, visitor)
+        connections = await desk.ask("broker", "describeConnections", 0, ROWS)
+        told = json.loads(
+            await desk.ask("broker", "listConsumers", '{"sortColumn":"messagesInTransit","sortOrder":"desc"}', 1, ROWS)
+        )
+        rows = [{**row, "client": row.get("client-id", ""), "user": row.get("login", "")} for row in connections]
+
+        def close(row: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
+            return [("close", {"broker": broker, "action": "close", "id": str(row["id"])})]
+
+        tables = [
+            Table(
+                "Connections",
+                [
+                    ("id", "Id", "mono"),
+                    ("peer", "From", ""),
+                    ("protocol", "Protocol", ""),
+                    ("client", "Client id", ""),
+                    ("user", "User", ""),
+                    ("listener", "Listener", ""),
+                ],
+                rows,
+                "Nobody is connected.",
+                None,
+                close,
+            ),
+            Table(
+                "Consumers",
+                [
+                    ("queue", "Queue", ""),
+                    ("clientID", "Client id", ""),
+                    ("remoteAddress", "From", ""),
+                    ("protocol", "Protocol", ""),
+                    ("messagesInTransit", "Unacknowledged", "n"),
+                    ("messagesDelivered", "Delivered", "n"),
+                    ("status", "Status", ""),
+                ],
+                told["data"],
+                "Nobody reads.",
+                ("queue", lambda row: link("/queue", broker=broker, name=row["queue"])),
+            ),
+        ]
+        return self.rows(request, visitor, "Connections", f"of {broker}", broker, tables, ask=[])
+
+    async def network(self, request: Request, visitor: Visitor) -> Response:
+        """Links between brokers, drawn, and what each carries."""
+        sides = await self.watches.sides(visitor.user, visitor.password)
+        links = [{**row, "broker": name} for name, view in sides.views.items() for row in view.bridges]
+        members = [
+            {**row, "broker": name, "cluster": cluster["name"]}
+            for name, view in sides.views.items()
+            for cluster in view.clusters
+            for row in cluster["members"]
+        ]
+        rows = [{**row, "to": row.get("peer") or row.get("place") or row.get("peer_url")} for row in links]
+        tables = [
+            Table(
+                "Bridges",
+                [
+                    ("broker", "Broker", ""),
+                    ("connector", "Connector", ""),
+                    ("to", "To", ""),
+                    ("state", "State", ""),
+                    ("sent", "Sent", "n"),
+                    ("received", "Received", "n"),
+                    ("demands", "Demands", "n"),
+                    ("canary", "Canary", ""),
+                ],
+                [{"sent": "", "received": "", "demands": "", "canary": "", **row} for row in rows],
+                "There are no bridges.",
+            ),
+            Table(
+                "Clusters",
+                [
+                    ("cluster", "Cluster", ""),
+                    ("broker", "Seen by", ""),
+                    ("node", "Node", "mono"),
+                    ("place", "Where", ""),
+                    ("state", "State", ""),
+                    ("queues", "Queues there", "n"),
+                    ("consumers", "Consumers there", "n"),
+                    ("waiting", "Wait here for it", "n"),
+                ],
+                members,
+                "There are no clusters.",
+            ),
+        ]
+        drawn = network(self.names, list(sides.failures), rows, members)
+        return self.rows(
+            request,
+            visitor,
+            "Network",
+            "Links between brokers, as each of them sees them",
+            "",
+            tables,
+            ask=[],
+            picture=drawn,
+        )
+
+    async def explain(self, request: Request, visitor: Visitor) -> Response:
+        """Say why messages of a destination wait."""
+        broker, desk = await self.desk(request, visitor)
+        name = request.query_params.get("name", "")
+        tables, trouble = [], ""
+        if name:
+            try:
+                told = await desk.ask("broker", "explain", name)
+            except EntrepotError as error:
+                told, trouble = {"queues": []}, str(error)
+            for one in told["queues"]:
+                columns = [
+                    ("code", "Reason", "mono"),
+                    ("messages", "Messages", "n"),
+                    ("text", "What", "text"),
+                    ("who", "Who", ""),
+                    ("remedy", "What to do", "text"),
+                ]
+                title = f"{one['queue']}: {one['waiting']:,} wait, {one['looked_at']:,} looked at"
+                tables.append(Table(title, columns, one["reasons"], "Nothing holds messages back."))
+            if told.get("bridges"):
+                columns = [(key, key.replace("_", " "), "text") for key in list(told["bridges"][0])[:7]]
+                tables.append(
+                    Table(
+                        "Bridges",
+                        columns,
+                        [{key: _flat(one.get(key)) for key, _, _ in columns} for one in told["bridges"]],
+                        "",
+                    )
+                )
+        lead = "Why the messages of a queue or topic stand as they do"
+        return self.rows(
+            request, visitor, "Explain", lead, broker, tables, ask=[("name", "Queue or topic", name)], trouble=trouble
+        )
+
+    async def where(self, request: Request, visitor: Visitor) -> Response:
+        """Look for a message at all brokers."""
+        identity = request.query_params.get("id", "")
+        rows: list[dict[str, Any]] = []
+        failures: dict[str, EntrepotError] = {}
+        if identity:
+            told, failures = await self.watches.asked(visitor.user, visitor.password, "where", identity)
+            rows = [{**one, "broker": name} for name, answer in told.items() for one in answer["places"]]
+        keys = list(dict.fromkeys(key for row in rows for key in row if row[key] not in ("", None)))[:9] or ["broker"]
+        table = Table(
+            "",
+            [(key, key.replace("_", " "), "text") for key in keys],
+            [{key: _flat(row.get(key, "")) for key in keys} for row in rows],
+            _nowhere(identity, failures),
+        )
+        lead, form = "Where is this message now?", [("id", "Message id", identity)]
+        away = [f"{name} was not asked: {error}" for name, error in failures.items()]
+        return self.rows(request, visitor, "Where", lead, "", [table], ask=form, trouble=" ".join(away))
+
+    async def schedule(self, request: Request, visitor: Visitor) -> Response:
+        """Messages that wait for their time."""
+        broker, desk = await self.desk(request, visitor)
+        rows = await desk.ask("broker", "describeScheduled", ROWS)
+
+        def cancel(row: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
+            return [("cancel", {"broker": broker, "action": "cancel", "id": str(row["number"])})]
+
+        columns = [("identity", "Message", "mono"), ("target", "Goes to", ""), ("due", "At", "")]
+        table = Table(
+            "",
+            columns,
+            [{**row, "due": when(row["deliver_at"])} for row in rows],
+            "Nothing waits for its time.",
+            None,
+            cancel,
+        )
+        return self.rows(request, visitor, "Schedule", f"of {broker}", broker, [table], ask=[])
+
+    async def broker(self, request: Request, visitor: Visitor) -> Response:
+        """Whatever a broker tells of itself, and where two differ."""
+        sides = await self.watches.sides(visitor.user, visitor.password)
+        keys = sorted({key for view in sides.views.values() for key in view.facts})
+        rows = []
+        for key in keys:
+            values = {name: _flat(view.facts.get(key)) for name, view in sides.views.items()}
+            rows.append({"fact": key, **values, "differs": "differs" if len(set(values.values())) > 1 else ""})
+        columns = [("fact", "Attribute", "mono"), *((name, name, "text") for name in sides.views)]
+        if len(sides.views) > 1:
+            columns.append(("differs", "", ""))
+        lead = "What each broker says of itself, by the names of Artemis"
+        return self.rows(request, visitor, "Broker", lead, "", [Table("", columns, rows, "No broker answers.")], ask=[])
+
+    def rows(
+        self,
+        request: Request,
+        visitor: Visitor,
+        title: str,
+        lead: str,
+        broker: str,
+        tables: Sequence[Table],
+        *,
+        ask: list[tuple[str, str, str]],
+        trouble: str = "",
+        picture: object = None,
+    ) -> Response:
+        """Return a page of tables; ``ask``: fields of the form above them."""
+        said = request.query_params.get("said", "")
+        facts = {
+            "lead": lead,
+            "broker": broker,
+            "tables": tables,
+            "ask": ask,
+            "trouble": trouble,
+            "picture": picture,
+            "said": said,
+        }
+        return self.show(request, visitor, "rows.html", title, texts=[], **facts)
+
+
+def link(place: str, **query: object) -> str:
+    """Return a place with a query; what is empty is left out."""
+    given = {name: value for name, value in query.items() if value not in ("", None)}
+    return f"{place}?{urlencode(given)}" if given else place
+
+
+def _nowhere(identity: str, failures: Mapping[str, EntrepotError]) -> str:
+    if not identity:
+        return "Give the id of a message."
+    return "No broker that answered has a message of that id." if failures else "No broker has a message of that id."
+
+
+def _flat(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str) if value is not None else ""
+
+
+def _holds_letters(name: str) -> bool:
+    return "DLQ" in name or "Expiry" in name or "dead" in name.lower()
+
+
+def _cause_selector(row: Mapping[str, Any]) -> str:
+    """Return the selector of a group of letters: those that died in one queue of one cause, whatever its numbers."""
+    origin = str(row["origin"]).replace("'", "''")
+    cause = "".join("_" if one in "%_" else one for one in str(row["cause"])).replace("'", "''")
+    parts = []
+    for one in cause:
+        parts.append("%" if one.isdigit() else one)
+    shown = "".join(part for at, part in enumerate(parts) if part != "%" or at == 0 or parts[at - 1] != "%")
+    chosen = f"_AMQ_ORIG_QUEUE = '{origin}'"
+    return chosen if row["cause"] == "expired" else f"{chosen} AND dlqDeliveryFailureCause LIKE '{shown}'"
+
+
+def _page(request: Request) -> int:
+    return max(1, count(request.query_params.get("page", "1"), PAGES_MOST) or 1)
+
+
+def _path(request: Request) -> str:
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _local(goal: str) -> str:
+    """Return a place on this console; never one of another site."""
+    return goal if goal.startswith("/") and not goal.startswith(("//", "/\\")) else "/"
+
+
+async def _to_overview(request: Request) -> Response:
+    return RedirectResponse("/", 307)

@@ -1,0 +1,111 @@
+"""The supervisor on a real Spark: starts queries, hears how they end, tells logs, metrics and health."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from entrepot.pipeline.causes import lasts, told_apart
+from entrepot.pipeline.lag import lag
+from entrepot.pipeline.landing import flows
+from entrepot.pipeline.landing.configuration import Flow, Landing
+from entrepot.pipeline.landing.supervising import Supervisor
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LOOK: Final = 0.5  # s between two looks at the queries: a thread of Python for each would tell no sooner
+WHY_MAX: Final = 500  # characters of a reason
+STOP_PATIENCE: Final = 60.0  # s for the batches that are under way when the process ends
+
+log: Final = logging.getLogger("entrepot.pipeline.land")
+
+Start = Callable[["SparkSession", Landing, Flow], "StreamingQuery"]
+
+
+class Runner:
+    """The queries of one process. Belongs to the thread that calls `run`."""
+
+    def __init__(self, spark: SparkSession, landing: Landing, start: Start = flows.start) -> None:
+        self.supervisor: Final = Supervisor([flow.name for flow in landing.land], landing.restart)
+        self._spark: Final = spark
+        self._landing: Final = landing
+        self._start: Final = start
+        self._flows: Final = {flow.name: flow for flow in landing.land}
+        self._queries: dict[str, StreamingQuery] = {}
+        self._told: dict[str, str] = {}  # when the last progress was told of, that was looked at
+        self._counted: dict[str, tuple[str, int]] = {}  # run and batch of the last rows that were counted
+
+    def run(self, ended: threading.Event) -> None:
+        """Go on until ``ended``; then stop each query behind the batch that it is in."""
+        try:
+            while not ended.is_set():
+                for name in self.supervisor.due(time.monotonic()):
+                    self._begin(name)
+                self._look()
+                ended.wait(min(LOOK, max(0.05, self.supervisor.next_due(time.monotonic()))))
+        finally:
+            self._stop()
+
+    def _begin(self, name: str) -> None:
+        try:
+            self._queries[name] = self._start(self._spark, self._landing, self._flows[name])
+        except Exception as error:
+            self._ended(name, error)
+        else:
+            self.supervisor.started(name, time.monotonic())
+            log.info("%s runs", name)
+
+    def _look(self) -> None:
+        for name, query in list(self._queries.items()):
+            active = query.isActive  # asked first: what it tells behind that is its last word
+            self._count(name, query)
+            if not active:
+                del self._queries[name]
+                self._ended(name, query.exception() or RuntimeError("somebody stopped the query"))
+
+    def _count(self, name: str, query: StreamingQuery) -> None:
+        """Count the batches since the last look: there may have been several, and a query that idles tells of the next.
+
+        A batch that idles has no rows yet, and the same number when it has: only one with rows was counted.
+        """
+        last = query.lastProgress
+        if last is None or last["timestamp"] == self._told.get(name):
+            return
+        self._told[name] = last["timestamp"]
+        run, batch = self._counted.get(name, ("", -1))
+        rows = batches = 0
+        for progress in query.recentProgress:
+            one = (str(progress["runId"]), int(progress["batchId"]))
+            if int(progress["numInputRows"]) and (one[0] != run or one[1] > batch):
+                rows += int(progress["numInputRows"])
+                batches += 1
+                run, batch = one
+        self._counted[name] = (run, batch)
+        waiting = lag(last)
+        behind = sum(waiting.values()) if waiting else -1
+        self.supervisor.progressed(name, time.monotonic(), rows, behind, batches=batches)
+
+    def _ended(self, name: str, error: Exception) -> None:
+        found = told_apart(error)
+        lasting = lasts(found)
+        why = next(iter(str(found).strip().splitlines()), repr(error))[:WHY_MAX]
+        wait = self.supervisor.ended(name, time.monotonic(), why, lasting=lasting)
+        log.log(logging.ERROR if lasting else logging.WARNING, "%s ended: %s; again in %.0f s", name, why, wait)
+
+    def _stop(self) -> None:
+        until = time.monotonic() + STOP_PATIENCE
+        for name in self.supervisor.stop():
+            query = self._queries[name]
+            while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+                time.sleep(0.05)  # the batch under way: stopped in the middle it would only run again
+            try:
+                query.stop()
+            except Exception as error:  # the others are to be stopped, too
+                log.warning("%s did not stop: %s", name, told_apart(error))
+            else:
+                log.info("%s stopped", name)

@@ -1,0 +1,569 @@
+"""One broker of a replicated store in the seeded world: its candidate, its copy, and what it does in either part.
+
+Everything that decides is the product's: `Candidate`, `Standing`, `Replication`, `Replica`, the journal with its
+recovery and compaction. This plays what `io/` does around them, step by step, on a disk that tears.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, assert_never
+
+from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
+from entrepot.base.errors import EntrepotError, Refused
+from entrepot.ha import candidate
+from entrepot.ha.fence import LeaseFence
+from entrepot.ha.lease import Grant, LeaseOptions, Record
+from entrepot.ha.mirror import Mirror
+from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.replica import Replica, Store
+from entrepot.ha.replication import Fetched, Follower, Host, Link, Replication
+from entrepot.ha.replication_options import ReplicationOptions
+from entrepot.ha.standing import Standing, read_standing
+from entrepot.ha.stream import HELLO, REFUSED, Frame, Frames, encode, greeting
+from entrepot.journal.index import segment_range
+from entrepot.journal.log import JournalCore, JournalOptions, RecoverySink, Waiter
+from entrepot.model.message import Message, language
+from entrepot.simulation.process_disk import ProcessDisk
+from entrepot.simulation.replica_bugs import REPLICAS, REPLICATIONS, STANDINGS
+from entrepot.simulation.shared import LeaseThread, Process, Service, copied
+from entrepot.simulation.wires import End, Network, Wire
+from entrepot.simulation.world import World
+
+NUMBER_SHIFT: Final = 40
+LANGUAGE: Final = 201
+TICK: Final = 50 * MILLISECOND
+QUEUES: Final = 3
+
+
+class Scene:
+    """What the brokers of one store have around them, and whom they tell. `simulation/replicas.py` plays it."""
+
+    def __init__(self, seed: int, planted: str, *, lines: bool) -> None:
+        self.world = World(seed, lines=lines)
+        self.planted = planted
+        self.lease = LeaseOptions()
+        self.options = ReplicationOptions()
+        self.sharing = SharedStoreOptions()
+        self.service = Service(self.world, self.world.lots("service"))
+        self.network = Network(self.world, self.world.lots("network"))
+        self.copies: list[Copy] = []
+        self.producing = True
+        self.trouble = True
+        self.settling: dict[int, bool] = {}  # messages whose settlement was asked for
+        self.bodies: dict[int, int] = {}  # large ones -> octets
+
+    def swap(self, version: int, record: Record) -> int:
+        """Put ``record`` into the lock if that is at ``version``; return its version then, else -1."""
+        if self.service.version != version:
+            return -1
+        self.service.record = copied(record)
+        self.service.version += 1
+        return self.service.version
+
+    def begun(self, name: str, epoch: int, found: dict[int, int]) -> None:
+        """A primary has read its store back."""
+
+    def promised(self, name: str, epoch: int, number: int, what: str) -> None:
+        """A broker confirms that it keeps a message, or that one is settled."""
+
+
+class Found(RecoverySink):
+    """What a recovery tells: (message, queue)."""
+
+    def __init__(self) -> None:
+        self.messages: dict[int, int] = {}
+
+    def document(self, kind: int, key: bytes, value: bytes) -> None:
+        """None is of interest."""
+
+    def message(
+        self, queue_id: int, number: int, priority: int, expiration: int, deliveries: int, size: int, deliver_at: int
+    ) -> None:
+        """A message is there."""
+        self.messages[int(number)] = int(queue_id)
+
+
+class Copy(Process, Store):
+    """One broker. ``disk`` and ``note`` (its standing) outlive its processes."""
+
+    def __init__(self, world: Scene, name: str) -> None:
+        super().__init__(world.world, name)
+        self.all: Final = world
+        self.disk: Final = ProcessDisk(self.lots, world.world.later)
+        self.disk.tear = True
+        self.note: bytes | None = None
+        self.boots = 0
+        self.start()
+
+    # -- the process ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin as a backup, with nothing in memory."""
+        self.born()
+        made = STANDINGS.get(self.all.planted, Standing)
+        boot = f"{self.name}.{self.boots}"
+        if self.note is None:
+            self.standing = made(f"{self.name}-{self.lots.below(1 << 30)}", boot=boot)
+            self.persist(self.standing)
+        else:
+            self.standing = read_standing(self.note, part="", boot=boot, made=made)
+        if self.all.planted != "what a process left is not synced":
+            self.disk.medium.settle()
+        self.lease = Lease(self)
+        self.primary: Primary | None = None
+        self.following: Following | None = Following(self)
+        self.later(self.lots.skewed(MICROSECOND, 50 * MILLISECOND), self.lease.wake)
+        self.later(self.lots.skewed(MICROSECOND, 50 * MILLISECOND), self._tick)
+
+    def _tick(self) -> None:
+        if self.primary is not None:
+            self.primary.tick()
+        elif self.following is not None:
+            self.following.tick()
+        self.later(TICK, self._tick)
+
+    def kill(self, back: Duration = 5 * SECOND) -> None:
+        """The process ends, the machine goes on: what was written may not be on disk yet, and is there to be read.
+
+        Another one begins within ``back``.
+        """
+        if self.alive:
+            self.world.count("kills")
+            self._hang_up()
+            self.die()
+            self.disk.kill()
+            self.world.later(self.lots.skewed(MILLISECOND, back), self.start)
+
+    def crash(self) -> None:
+        """The machine stops."""
+        if self.alive:
+            self.world.count("crashes")
+            self._hang_up()
+            self.die()
+            self.boots += 1
+            self.disk.crash()
+            self.world.later(self.lots.skewed(MILLISECOND, 5 * SECOND), self.start)
+
+    def stop(self) -> None:
+        """The operator stops it, in good order, and starts it again."""
+        if self.alive and not self.paused:
+            self.world.count("stops")
+            if self.primary is not None and self.primary.open:
+                self.primary.finish(self._again)
+            else:
+                self.lease.withdraw()
+                self._again()
+
+    def begin_anew(self) -> None:
+        """What a process does that lost its place: all it knows is wrong."""
+        self._again()
+
+    def _again(self) -> None:
+        self._hang_up()
+        self.die()
+        self.disk.kill()
+        self.world.later(self.lots.skewed(MILLISECOND, 2 * SECOND), self.start)
+
+    def _hang_up(self) -> None:
+        self.primary = None
+        for wire in self.all.network.wires:
+            if self.name in wire.ends:
+                wire.close(self.name)
+
+    # -- Store ---------------------------------------------------------------------------------------------------------
+
+    def persist(self, standing: Standing) -> None:
+        """Have it on disk."""
+        self.note = standing.encode()
+
+    def keep(self, name: str) -> None:
+        """Keep a file aside."""
+        self.world.count("files kept aside")
+
+    # -- the lease -----------------------------------------------------------------------------------------------------
+
+    def won(self, grant: Grant) -> None:
+        """The lease is ours: serve, if this copy is whole."""
+        following, self.following = self.following, None
+        assert following is not None
+        following.end("it is primary now")
+        if following.copying and self.all.planted != "half a copy is served":
+            self.world.count("handed back: half a copy")
+            self.standing.epochs = []
+            self.persist(self.standing)
+            self.lease.release(self.begin_anew)
+            return
+        self.disk.drain()
+        self.disk.medium.settle()  # a sync of all that is here
+        self.standing.won(grant.epoch)
+        self.persist(self.standing)
+        self.disk.stop(durable=False)
+        delay = self.lots.skewed(MILLISECOND, SECOND)
+        self.later(delay, partial(self._serve, grant))
+
+    def _serve(self, grant: Grant) -> None:
+        if not self.lease.candidate.tenure.holds(self.now()):
+            self.begin_anew()
+            return
+        try:
+            self.primary = Primary(self, grant.epoch)
+            self.primary.begin()
+        except EntrepotError as error:
+            self.world.violation(f"{self.name} cannot read its store as epoch {grant.epoch}: {error}")
+
+    def lost(self, why: str) -> None:
+        """The lease is gone: confirm nothing more."""
+        self.world.count("leases lost")
+        if self.primary is not None:
+            self.primary.over = True
+        self.begin_anew()
+
+
+class Lease(LeaseThread):
+    """The thread that keeps the lease of a copy."""
+
+    def __init__(self, copy: Copy) -> None:
+        self.copy: Final = copy
+        self.all: Final = copy.all
+        record = Record(name=copy.name, instance=f"{copy.name}{copy.life}", lease=self.all.lease.duration)
+        super().__init__(copy, self.all.service, candidate.Candidate(record, self.all.sharing, copy.standing))
+
+    def propose(self, serial: int, eligible: dict[str, int]) -> None:
+        """Have the record changed."""
+        self.candidate.proposals.propose(serial, eligible)
+        self.copy.later(self.copy.lots.skewed(MICROSECOND, MILLISECOND), self.wake)
+
+    def withdraw(self) -> None:
+        """Want it no longer."""
+        self.perform(self.candidate.withdraw(self.copy.now()))
+
+    def perform(self, effects: Sequence[candidate.Effect]) -> None:
+        """Carry out what the candidate asks for."""
+        for effect in effects:
+            match effect:
+                case candidate.Look():
+                    self.look()
+                case candidate.Recall():
+                    slow = SECOND if self.all.trouble else 20 * MILLISECOND  # it reads a ledger and a directory
+                    self.copy.later(self.copy.lots.between(0, slow), self._recall)
+                case candidate.Swap():
+                    self._swap(effect.version)
+                case candidate.Sleep():
+                    self.sleep(effect.until)
+                case candidate.Won():
+                    self.copy.won(effect.grant)
+                case candidate.Lost():
+                    self.copy.lost(self.candidate.tenure.lost)
+                case candidate.Recorded():
+                    if self.copy.primary is not None:
+                        self.copy.primary.replication.recorded(effect.serial)
+                case candidate.AskBack() | candidate.Heed() | candidate.GiveBack():
+                    pass
+                case _:
+                    assert_never(effect)
+
+    def _recall(self) -> None:
+        standing = self.copy.standing
+        epochs = [segment_range(name)[1] >> 24 for name in self.copy.disk.names() if name.endswith(".seg")]
+        epoch = max([standing.seen, *(int(each) for each in epochs)])
+        memory = candidate.Memory(epoch, self.all.lease.duration, empty=not epoch)
+        self.perform(self.candidate.recalled(memory, self.copy.now(), 0))
+
+    def _swap(self, version: int) -> None:
+        record = copied(self.candidate.mine)
+        assert record is not None
+        if self.candidate.state is candidate.State.CLAIMING and self.all.planted != "claims are not noted":
+            self.copy.persist(self.copy.standing)
+        result: list[int] = []
+
+        self.ask(lambda: result.append(self.all.swap(version, record)), lambda: self.swapped(result))
+
+
+class Following:
+    """A replica's connection to whoever is primary (`io/following.py`)."""
+
+    def __init__(self, copy: Copy) -> None:
+        self.copy: Final = copy
+        self.all: Final = copy.all
+        self.wire: Wire | None = None
+        self.replica: Replica | None = None
+        self._frames = Frames()
+        self._heard = 0
+        self.over = False
+
+    @property
+    def copying(self) -> bool:
+        """Say whether the files are neither what they were nor what they will be."""
+        return not self.copy.standing.whole
+
+    def tick(self) -> None:
+        """Look for a primary, or give up one that says nothing."""
+        now = self.copy.now()
+        if self.wire is not None:
+            if now - self._heard > self.all.options.patience:
+                self._gone("silence")
+            return
+        others = [each for each in self.all.copies if each is not self.copy]
+        other = self.copy.lots.one_of(others)
+        if self.copy.lots.chance(0.3) and other.primary is not None and other.primary.open and not self.over:
+            self._dial(other)
+
+    def _dial(self, other: Copy) -> None:
+        primary = other.primary
+        cut = self.all.network.cut
+        if primary is None or (self.copy.name, other.name) in cut or (other.name, self.copy.name) in cut:
+            return
+        near, far = End(self.copy.name), End(other.name)
+        self.wire = wire = self.all.network.connect(near, far)
+        life = self.copy.life
+        near.take = lambda octets: self.copy.mine(partial(self._take, wire, octets))()
+        near.lost = lambda why: self.copy.mine(partial(self._lost, wire))()
+        primary.welcome(wire, far)
+        self._heard = self.copy.now()
+        self._frames = Frames()
+        send = partial(self._send, wire, life)
+        made = REPLICAS.get(self.all.planted, Replica)
+        self.copy.disk.let_go()  # as at the end of the last connection
+        self.replica = made(self.copy.disk, self.copy.standing, self.copy, send, self.copy.disk.elsewhere)
+        send(greeting(HELLO, self.replica.greeting(self.copy.name)))
+
+    def _send(self, wire: Wire, life: int, octets: bytes) -> None:
+        if life == self.copy.life:
+            wire.send(self.copy.name, octets)
+
+    def _take(self, wire: Wire, octets: bytes) -> None:
+        if wire is not self.wire or self.replica is None or self.over:
+            return
+        self._heard = self.copy.now()
+        try:
+            frames = self._frames.feed(octets)
+            if frames and frames[0].kind == REFUSED:
+                self.world_count("replicas refused")
+                self._gone("refused")
+                return
+            self.replica.take(frames)
+        except Refused:
+            self.world_count("primaries refused")
+            self._gone("refused")
+
+    def world_count(self, what: str) -> None:
+        """Count what happened."""
+        self.copy.world.count(what)
+
+    def _lost(self, wire: Wire) -> None:
+        if wire is self.wire:
+            self._gone("lost")
+
+    def _gone(self, why: str) -> None:
+        wire, self.wire = self.wire, None
+        if wire is not None:
+            wire.close(self.copy.name)
+        if self.replica is not None:
+            self.replica.end(why)
+            self.replica = None
+
+    def end(self, why: str) -> None:
+        """Take nothing more."""
+        self.over = True
+        self._gone(why)
+
+
+class Primary(Host):
+    """A broker that serves: takes messages, settles some, tells its replicas."""
+
+    def __init__(self, copy: Copy, epoch: int) -> None:
+        self.copy: Final = copy
+        self.all: Final = copy.all
+        self.epoch: Final = epoch
+        self.over = False
+        self.open = False
+        self.mirror: Final = Mirror(copy.disk)
+        made = REPLICATIONS.get(self.all.planted, Replication)
+        self.replication: Final = made(
+            self.mirror, self, self.all.options, copy=copy.standing.copy, name=copy.name, store="store"
+        )
+        copy.standing.store = "store"
+        options = JournalOptions(node="node", segment_bytes=8192, epoch=epoch, segments_min=2, batch_bytes=2048)
+        self.journal: Final = JournalCore(self.mirror, options)
+        self.journal.fence = LeaseFence(copy.lease.candidate.tenure, copy.now)
+        self.numbers = 0
+        self.live: dict[int, int] = {}
+        self._reads: list[tuple[str, int, int, Fetched]] = []
+
+    def begin(self) -> None:
+        """Read the store back, and serve."""
+        found = Found()
+        self.journal.recover(found)
+        self.copy.persist(self.copy.standing)
+        self.all.begun(self.copy.name, self.epoch, found.messages)
+        self.live = {number: queue for number, queue in found.messages.items() if number not in self.all.settling}
+        eligible = self.copy.lease.candidate.mine.eligible
+        self.replication.begin(self.epoch, eligible, self.copy.now())
+        self.open = True
+        self._work()
+
+    def tick(self) -> None:
+        """Time goes by."""
+        self.replication.tick(self.copy.now())
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        if self.over or not self.open:
+            return
+        lots, journal = self.copy.lots, self.journal
+        if journal.refusal() is None and len(self.live) < 120 and self.all.producing:
+            for _ in range(lots.between(1, 4)):
+                self._store()
+        if self.all.producing:
+            for number in list(self.live)[: lots.between(0, 5)]:
+                if lots.chance(0.5):
+                    self._settle(number)
+        journal.flush()
+        if lots.chance(0.4):
+            journal.compact(2048)
+            journal.flush()
+        self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self._work)
+
+    def _store(self) -> None:
+        lots = self.copy.lots
+        self.numbers += 1
+        number = (self.epoch << NUMBER_SHIFT) + self.numbers
+        made = Message(language(LANGUAGE), "orders", lots.token(lots.skewed(10, 3000)))
+        made.number = number
+        made.durable = True
+        if lots.chance(0.05):
+            self._large(made, number)
+        queue = 1 + number % QUEUES
+        self.journal.store(made, [queue])
+        if number in self.all.bodies:
+            self.journal.overflow.release(number)  # from here on the message holds it
+        self.journal.confirm(Promise(self, "stored"), str(number).encode())
+        self.live[number] = queue
+
+    def _large(self, made: Message, number: int) -> None:
+        octets = self.copy.lots.token(5000)
+        overflow = self.journal.overflow
+        overflow.create(number)
+        overflow.write(number, octets)
+        overflow.seal(number)
+        rare = made.need_rare()
+        rare.large_id, rare.large_length, rare.large_checked = number, len(octets), True
+        self.all.bodies[number] = len(octets)
+
+    def _settle(self, number: int) -> None:
+        queue = self.live.pop(number)
+        self.all.settling[number] = True
+        self.journal.settle(number, queue)
+        self.journal.confirm(Promise(self, "settled"), str(number).encode())
+
+    # -- replicas ------------------------------------------------------------------------------------------------------
+
+    def welcome(self, wire: Wire, end: End) -> None:
+        """A replica connects."""
+        greeted = Greeted(self, wire)
+        end.take = lambda octets: self.copy.mine(partial(greeted.take, octets))()
+        end.lost = lambda why: self.copy.mine(partial(greeted.lost, why))()
+
+    def record(self, serial: int, eligible: dict[str, int]) -> None:
+        """Have the lock's record changed."""
+        self.copy.lease.propose(serial, eligible)
+
+    def say(self, text: str, *, loud: bool) -> None:
+        """Tell the operator."""
+        self.copy.world.note(text)
+        self.copy.world.count("said aloud" if loud else "said")
+
+    def asked_back(self, name: str) -> None:
+        """Nobody does here."""
+
+    def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
+        """Read at some moment, and tell at another, one after the other."""
+        self._reads.append((name, offset, length, then))
+        if len(self._reads) == 1:
+            self._read_next()
+
+    def _read_next(self) -> None:
+        self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), self._read)
+
+    def _read(self) -> None:
+        name, offset, length, then = self._reads[0]
+        found: bytes | EntrepotError
+        try:
+            found = self.copy.disk.read(name, offset, length)
+        except EntrepotError as error:
+            found = error
+            found.__cause__ = FileNotFoundError(name)
+
+        def tell() -> None:
+            del self._reads[0]
+            if self._reads:
+                self._read_next()
+            if self.open and not self.over:
+                then(found)
+
+        self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), tell)
+
+    def finish(self, then: Callable[[], None]) -> None:
+        """Stop in good order."""
+        self.open = False
+        self.journal.close()
+        self.replication.end()
+        self.copy.later(100 * MILLISECOND, lambda: self.copy.lease.release(then))
+
+
+class Greeted(Link):
+    """The primary's end of one connection."""
+
+    def __init__(self, primary: Primary, wire: Wire) -> None:
+        self.primary = primary
+        self.wire = wire
+        self.frames = Frames()
+        self.follower: Follower | None = None
+
+    def take(self, octets: bytes) -> None:
+        """Octets of the replica."""
+        primary = self.primary
+        if primary.over or not primary.open:
+            return
+        now = primary.copy.now()
+        frames = self.frames.feed(octets)
+        if self.follower is None and frames:
+            try:
+                self.follower = primary.replication.greeted(self, frames.pop(0).facts(), now)
+            except Refused as error:
+                self.send(encode(Frame(REFUSED, octets=error.message.encode())))
+                return
+        if self.follower is not None:
+            primary.replication.take(self.follower, frames, now)
+
+    def lost(self, why: str) -> None:
+        """The connection is over."""
+        if self.follower is not None and self.primary.open:
+            self.primary.replication.lost(self.follower, why, self.primary.copy.now())
+
+    def send(self, octets: bytes) -> None:
+        """Have it sent."""
+        self.wire.send(self.primary.copy.name, octets)
+
+    def close(self, why: str) -> None:
+        """End it."""
+        self.wire.close(self.primary.copy.name)
+
+
+class Promise(Waiter):
+    """Somebody who is told that something is kept."""
+
+    def __init__(self, primary: Primary, what: str) -> None:
+        self.primary = primary
+        self.what = what
+
+    def stored(self, token: bytes) -> None:
+        """It is."""
+        primary = self.primary
+        primary.all.promised(primary.copy.name, primary.epoch, int(token), self.what)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It may be, or not."""

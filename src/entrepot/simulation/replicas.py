@@ -1,0 +1,306 @@
+"""Brokers that replicate a store, from one seed: two or three, disks that tear, wires that are cut in any shape.
+
+What is checked: nobody confirms once a younger epoch has read the store; what was confirmed is in *every* copy that the
+lock's record and its own standing both call eligible, whatever its machine does next; a new primary finds all of it and
+nothing that was confirmed to be settled; large bodies too; and when it is calm one serves, confirms, has every other
+in sync, and all of them have the same files, octet by octet.
+
+``planted`` names a bug of `replica_bugs.py` that a run is to be made with, to see that it would be found.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
+from entrepot.base.errors import EntrepotError
+from entrepot.ha.candidate import State
+from entrepot.ha.lease import EITHER, LeaseOptions
+from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.replication_options import ReplicationOptions
+from entrepot.ha.standing import RECEIVED, SYNCED, read_standing
+from entrepot.journal.log import JournalCore, JournalOptions
+from entrepot.simulation.copies import Copy, Found, Scene
+from entrepot.simulation.disk import SimulatedDisk
+from entrepot.simulation.replica_bugs import PLANTED
+
+__all__ = ["PLANTED", "Replicas"]
+
+CALM: Final = 25 * SECOND
+"""Faults end this long before the run does: time for leases to end and copies to be made."""
+
+LOOKS: Final = 0.3  # of the faults: all eligible copies are read as after a crash, first
+
+
+class Replicas(Scene):
+    """The members, the lock, the network and what befalls them."""
+
+    def __init__(self, seed: int, planted: str = "", *, lines: bool = False) -> None:
+        super().__init__(seed, planted, lines=lines)
+        self.world.events_max = 4_000_000
+        self.lots = self.world.lots("faults")
+        self.lease = LeaseOptions(self.lots.one_of((SECOND, 2 * SECOND)))
+        count = self.lots.between(2, 3)
+        self.options = ReplicationOptions(
+            confirm=RECEIVED if self.lots.chance(0.3) else SYNCED,
+            copies_min=self.lots.between(1, 2),
+            patience=self.lots.between(1, 3) * SECOND,
+            window=self.lots.skewed(500, 1_000_000),
+            bandwidth=self.lots.one_of((0, 0, 100_000)),
+        )
+        self.sharing = SharedStoreOptions(lease=self.lease, part=EITHER, twins=True)
+        self.looks = self.world.lots("looks")
+        self.epoch = 0  # the youngest that read the store
+        self.stored: dict[int, bool] = {}  # confirmed
+        self.settled: dict[int, bool] = {}  # confirmed
+        self.confirmed_at = 0
+        self.copies += [Copy(self, f"broker{number}") for number in range(count)]
+        self.corners = self.world.lots("corners")
+        self.world.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._befall)
+        self.world.later(self.corners.between(2 * SECOND, 6 * SECOND), self._corner)
+
+    def run(self, length: Duration = 50 * SECOND) -> list[str]:
+        """Let it run, faults first, calm at the end; return what went wrong."""
+        world = self.world
+        end = world.time + length
+        world.later(length - CALM, self._calm)
+        world.later(length - 3 * SECOND, self._quiet)
+        try:
+            world.run(end)
+        except Exception as error:
+            if not self.planted:
+                raise
+            world.violation(f"{type(error).__name__}: {error}")
+        if not world.violations:
+            self._look_at_all()
+            self._at_the_end()
+        return world.violations
+
+    # -- what is promised ----------------------------------------------------------------------------------------------
+
+    def promised(self, name: str, epoch: int, number: int, what: str) -> None:
+        """A broker confirms that it keeps a message, or that one is settled."""
+        self.world.count(f"confirmed: {what}")
+        self.confirmed_at = self.world.time
+        (self.stored if what == "stored" else self.settled)[number] = True
+        if epoch != self.epoch:
+            self.world.violation(f"{name} confirms in epoch {epoch}, epoch {self.epoch} is under way")
+
+    def begun(self, name: str, epoch: int, found: dict[int, int]) -> None:
+        """A primary has read its store back."""
+        self.world.count("primaries")
+        if epoch <= self.epoch:
+            self.world.violation(f"{name} begins epoch {epoch}, epoch {self.epoch} was here")
+        self.epoch = epoch
+        self._compare(f"{name}, primary of epoch {epoch}", found)
+
+    def _compare(self, who: str, found: dict[int, int]) -> None:
+        lost = [number for number in self.stored if number not in self.settling and number not in found]
+        if lost:
+            self.world.violation(f"{who} lacks {len(lost)} confirmed messages, {lost[0]} first")
+        back = [number for number in found if number in self.settled]
+        if back:
+            self.world.violation(f"{who} has {len(back)} messages that were settled, {back[0]} first")
+
+    # -- looking at copies ---------------------------------------------------------------------------------------------
+
+    def _look_at_all(self) -> None:
+        record = self.service.record
+        for each in self.copies:
+            if record is None or each.note is None or self.world.violations:
+                continue
+            standing = read_standing(each.note, part="", boot=f"{each.name}.{each.boots}")
+            if standing.may_claim(record):
+                self._look_at(each)
+
+    def _look_at(self, copy: Copy) -> None:
+        """Read a copy as it would be after its process died, or its machine; its eligibility says it has all."""
+        twin = SimulatedDisk(self.looks, self.world.later)
+        medium, of = twin.medium, copy.disk.medium
+        medium.durable = {name: bytearray(content) for name, content in of.durable.items()}
+        medium.take_over(of)
+        medium.show()
+        if self.options.confirm == SYNCED or self.epoch in self._led_by(copy):
+            twin.crash()
+        found = Found()
+        try:
+            epoch = self.epoch + 1000
+            journal = JournalCore(twin, JournalOptions(node="node", segment_bytes=8192, epoch=epoch))
+            report = journal.recover(found)
+        except EntrepotError as error:
+            self.world.violation(f"the eligible copy of {copy.name} cannot be read: {error}")
+            return
+        self.world.count("copies read")
+        self._compare(f"the eligible copy of {copy.name}", found.messages)
+        if report.bodies_lost:
+            self.world.violation(f"the eligible copy of {copy.name}: {report.bodies_lost[0]}")
+        for number in found.messages:
+            size = self.bodies.get(number)
+            if size is not None and not self.world.violations:
+                flaw = journal.overflow.flaw_inside(number, size, True)
+                if flaw:
+                    self.world.violation(f"the eligible copy of {copy.name}: {flaw}")
+
+    def _led_by(self, copy: Copy) -> list[int]:
+        return [] if copy.primary is None else [copy.primary.epoch]
+
+    def _at_the_end(self) -> None:
+        serving = [each for each in self.copies if each.primary is not None and each.primary.open]
+        if len(serving) != 1:
+            self.world.violation(f"it is calm, and {len(serving)} serve")
+            return
+        primary = serving[0].primary
+        assert primary is not None
+        if self.confirmed_at < self.world.time - 10 * SECOND:
+            self.world.violation("it is calm, and nothing is confirmed")
+        record = self.service.record
+        assert record is not None
+        if len(record.eligible) != len(self.copies):
+            stages = [each.stage.value for each in primary.replication.followers]
+            self.world.violation(f"it is calm, and {len(record.eligible)} copies are eligible; {stages}")
+            return
+        for each in self.copies:
+            mine, theirs = serving[0].disk.medium.view, each.disk.medium.view
+            if sorted(mine) != sorted(theirs):
+                self.world.violation(f"{each.name} has other files than {serving[0].name}")
+            for name, content in mine.items():
+                if theirs.get(name) != content:
+                    self.world.violation(f"{each.name} has another {name} than {serving[0].name}")
+
+    # -- what befalls them ---------------------------------------------------------------------------------------------
+
+    def _befall(self) -> None:
+        if not self.trouble:
+            return
+        if self.looks.chance(LOOKS):
+            self._look_at_all()
+        lots = self.lots
+        copy = lots.one_of(self.copies)
+        what = lots.fraction()
+        length = lots.skewed(10 * MILLISECOND, 6 * SECOND)
+        if what < 0.12:
+            copy.kill()
+        elif what < 0.22:
+            copy.crash()
+        elif what < 0.36:
+            copy.pause(length)
+        elif what < 0.44:
+            copy.stop()
+        elif what < 0.62:
+            self._cut(copy, length)
+        elif what < 0.7:
+            self.service.cut[copy.name] = True
+            self.world.later(length, lambda: self.service.reach(copy.name))
+        elif what < 0.74:
+            self.service.down = True
+            self.world.later(length, self._service_up)
+        elif what < 0.84 and self.network.wires:
+            lots.one_of(self.network.wires).reset()
+        elif what < 0.92:
+            copy.disk.sync_delay_max = 4 * SECOND
+            self.world.later(length, lambda: self._fast(copy))
+        else:
+            copy.disk.room.make(copy.disk.used() + 4000)
+            self.world.later(length, copy.disk.room.make)
+        self.world.later(lots.skewed(20 * MILLISECOND, 5 * SECOND), self._befall)
+
+    def _corner(self) -> None:
+        """Several things at once, which chance alone brings together too rarely."""
+        if not self.trouble:
+            return
+        lots = self.corners
+        replicas = [each for each in self.copies if each.following is not None and each.following.wire is not None]
+        primaries = [each for each in self.copies if each.primary is not None and each.primary.open]
+        if replicas and lots.chance(0.6):
+            self._lose_what_is_not_synced(lots.one_of(replicas))
+        elif primaries:
+            self._claim_beside(lots.one_of(primaries))
+        self.world.later(lots.between(2 * SECOND, 8 * SECOND), self._corner)
+
+    def _lose_what_is_not_synced(self, copy: Copy) -> None:
+        """A replica's disk is slow, and then its process or its machine ends; the process is back soon."""
+        copy.disk.sync_delay_min, copy.disk.sync_delay_max = 2 * SECOND, 4 * SECOND
+        crash = self.corners.chance(0.4)
+
+        def end() -> None:
+            self._fast(copy)
+            if crash:
+                copy.crash()
+            else:
+                copy.kill(back=50 * MILLISECOND)
+            self._look_at_all()
+            self.world.later(self.corners.between(100 * MILLISECOND, 2 * SECOND), self._look_at_all)
+
+        self.world.later(self.corners.between(100 * MILLISECOND, SECOND), end)
+
+    def _claim_beside(self, primary: Copy) -> None:
+        """A primary goes on without its replicas, stands still, and wakes while one that connected anew claims."""
+        ways = [(primary.name, each.name) for each in self.copies if each is not primary]
+        ways += [(to, of) for of, to in ways]
+        for way in ways:
+            self.network.cut[way] = True
+        self.world.later(self.corners.between(100 * MILLISECOND, 2 * SECOND), lambda: self._stand_still(primary, ways))
+
+    def _stand_still(self, primary: Copy, ways: list[tuple[str, str]]) -> None:
+        self._mend(ways)
+        if primary.primary is None or not self.trouble:
+            return
+        length = 3 * self.lease.duration
+        primary.pause(length)
+        for wire in self.network.wires:
+            if primary.name in wire.ends:
+                wire.reset()
+        self.service.slow = True
+        self._watch_claims(primary, self.world.time + length)
+
+    def _watch_claims(self, primary: Copy, until: int) -> None:
+        others = [each for each in self.copies if each is not primary and each.alive and each.following is not None]
+        claiming = any(each.lease.candidate.state is State.CLAIMING for each in others)
+        if claiming or self.world.time > until or not self.trouble or not primary.paused:
+            self.service.slow = False
+            if claiming:
+                self.world.count("claims beside one who wakes")
+                primary.starved = primary.now() + self.corners.between(0, 300 * MILLISECOND)
+            primary.resume()
+            return
+        self.world.later(MILLISECOND, lambda: self._watch_claims(primary, until))
+
+    def _cut(self, copy: Copy, length: Duration) -> None:
+        """Cut one direction, or both, between two, for a while; sometimes the lock is out of reach as well."""
+        other = self.lots.one_of([each for each in self.copies if each is not copy])
+        ways = [(copy.name, other.name)]
+        if self.lots.chance(0.6):
+            ways.append((other.name, copy.name))
+        for way in ways:
+            self.network.cut[way] = True
+        self.world.count("partitions")
+        if self.lots.chance(0.2):
+            self.service.cut[copy.name] = True
+            self.world.later(length, lambda: self.service.reach(copy.name))
+        self.world.later(length, lambda: self._mend(ways))
+
+    def _mend(self, ways: list[tuple[str, str]]) -> None:
+        for way in ways:
+            self.network.cut.pop(way, None)
+
+    def _fast(self, copy: Copy) -> None:
+        copy.disk.sync_delay_min = 100 * MICROSECOND
+        copy.disk.sync_delay_max = 2 * MILLISECOND
+
+    def _service_up(self) -> None:
+        self.service.down = False
+
+    def _calm(self) -> None:
+        self.trouble = False
+        self.service.flaky = False
+        self.service.slow = False
+        self.service.cut.clear()
+        self.service.down = False
+        self.network.cut.clear()
+        for each in self.copies:
+            each.disk.room.make()
+            self._fast(each)
+
+    def _quiet(self) -> None:
+        """Nothing is produced any more, so that all files can be compared."""
+        self.producing = False

@@ -1,0 +1,58 @@
+"""`entrepot probe` of a running broker: what holds, what does not, and its exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from entrepot.cli.main import cli
+from shell.consoles import Process
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    listen = ("--data", "data", "--name", "here", "--listen", "stomp://127.0.0.1:0")
+    made = Process(tmp_path_factory.mktemp("probe"), "broker", "run", *listen)
+    place = made.facts["uris"][0]
+    assert run("send", "/queue/orders", "hello", "--url", place).exit_code == 0
+    yield place
+    made.stop()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def test_a_broker_that_is_well_is_0(url: str) -> None:
+    wanted = ("--master", "--memory-below", "90", "--store-below", "100", "--bridges")
+    done = run("probe", *wanted, "--queue", "orders", "--waiting-below", "2", "--oldest-below", "3600", "--url", url)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[:2] == ["well  answers: here", "well  master: alone"]
+    assert "well  waiting orders: 1 (limit 2)" in done.stdout
+
+
+def test_what_does_not_hold_is_1_and_named(url: str) -> None:
+    queues = ("--queue", "orders", "--queue", "none", "--waiting-below", "1", "--consumers", "1")
+    done = run("probe", *queues, "-o", "json", "--url", url)
+    assert done.exit_code == 1
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["check"] for row in rows if not row["well"]] == ["waiting orders", "consumers orders", "queue none"]
+    assert "not well: waiting orders, consumers orders, queue none" in done.stderr
+
+
+def test_nobody_there_is_1_and_a_wrong_option_is_2() -> None:
+    assert run("probe", "--url", "stomp://127.0.0.1:1").exit_code == 1
+    assert run("probe", "--consumers", "1").exit_code == 2
+    assert run("probe", "--memory-below", "0").exit_code == 2
+
+
+def test_lists_are_written_as_csv(url: str) -> None:
+    done = run("connection", "list", "-o", "csv", "--url", url)
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert row["protocol"].startswith("stomp")
+    assert row["id"].isdigit()

@@ -1,0 +1,224 @@
+"""Two broker processes that share nothing but a lock: what one confirmed the other has, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from certificates import Certificates
+from click.testing import CliRunner
+
+from entrepot.cli.ha import ha
+from pairs import ROUNDS, BrokerProcess, Connection, Producer, free_port, kept, until
+
+QUEUE = "/queue/copied"
+
+
+class CopyProcess(BrokerProcess):
+    ha = "replication"
+
+    def in_sync(self) -> bool:
+        return bool(self.facts().get("replication", {}).get("in_sync"))
+
+
+class Copies:
+    """Two brokers, each with a directory and a place of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.places = [free_port(), free_port()]
+        self.ports = [free_port(), free_port()]
+        self.running: list[CopyProcess] = []
+
+    def start(self, which: int, *more: str) -> CopyProcess:
+        """Start broker 0 or 1."""
+        made = CopyProcess(
+            self.folder / f"store{which}",
+            ("alpha", "beta")[which],
+            self.folder,
+            *("--locker", f"file:{self.folder / 'lock'}", "--peer", f"127.0.0.1:{self.places[1 - which]}"),
+            *("--replication", f"127.0.0.1:{self.places[which]}", *more),
+            port=self.ports[which],
+        )
+        self.running.append(made)
+        return made
+
+    def listens(self, which: int) -> bool:
+        """Say whether broker 0 or 1 is there for replicas: a moment after it serves."""
+        try:
+            socket.create_connection(("127.0.0.1", self.places[which]), timeout=60).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def pair(self, *more: str) -> tuple[CopyProcess, CopyProcess]:
+        """Start both; the first is primary, the second in sync."""
+        first = self.start(0, *more)
+        until(first.serves, "the first is primary")
+        second = self.start(1, *more)
+        until(second.in_sync, "the second is in sync")
+        return first, second
+
+
+@pytest.fixture
+def copies(tmp_path: Path) -> Iterator[Copies]:
+    (tmp_path / "lock").mkdir()
+    made = Copies(tmp_path)
+    yield made
+    for each in made.running:
+        each.clear()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [*(folder / "journal").glob("*.seg"), *(folder / "blobs").glob("*.blob")]
+    return {each.name: each.read_bytes().rstrip(b"\0") for each in files}
+
+
+@pytest.mark.timeout(60 + 60 * ROUNDS)
+@pytest.mark.parametrize("least", ["1", "2"])
+def test_kill_9_under_load_loses_nothing(copies: Copies, least: str) -> None:
+    brokers = list(copies.pair("--copies", least))
+    producer = Producer(copies.ports, QUEUE)
+    for turn in range(ROUNDS):
+        producer.flow(200)
+        primary, replica = brokers
+        primary.kill()
+        until(replica.serves, "the replica takes over")
+        if least == "1":
+            producer.flow(50)
+        reborn = copies.start((turn + 0) % 2, "--copies", least)
+        until(reborn.in_sync, "the dead one returns, and is in sync")
+        brokers = [replica, reborn]
+    producer.stop()
+    assert brokers[1].stop() == 0
+    assert brokers[0].serves()
+    if least == "2":
+        brokers[1] = copies.start((ROUNDS + 1) % 2, "--copies", least)
+        until(brokers[1].in_sync, "it is in sync again")
+    kept(producer, brokers[0].port)
+
+
+@pytest.mark.timeout(120)
+def test_a_primary_that_stands_still_confirms_nothing_and_becomes_the_replica(copies: Copies) -> None:
+    first, second = copies.pair("--copies", "1", "--lease-duration", "1")
+    producer = Producer(copies.ports, QUEUE)
+    producer.flow(200)
+    first.pause()
+    until(second.serves, "the replica takes over")
+    producer.flow(200)
+    first.resume()
+    until(first.in_sync, "the old primary is a replica, in sync")
+    producer.stop()
+    kept(producer, second.port)
+
+
+@pytest.mark.timeout(120)
+def test_both_stores_are_the_same_to_the_octet(copies: Copies) -> None:
+    first, second = copies.pair()
+    asked = CliRunner().invoke(ha, ["status", f"http://127.0.0.1:{first.status}", "--output", "json"])
+    row, other = (json.loads(line) for line in asked.output.splitlines())
+    assert (row["broker"], row["role"], other["broker"], other["role"]) == (
+        *("alpha", "primary"),
+        *("beta", "replica, in sync"),
+    )
+    assert {"lag_octets", "lag_ms"} <= set(other)
+    with urllib.request.urlopen(f"http://127.0.0.1:{first.status}/metrics", timeout=60) as answer:
+        assert 'entrepot_replica_in_sync{broker="alpha",replica="beta"} 1\n' in answer.read().decode()
+    producer = Producer([first.port], QUEUE)
+    producer.flow(2000)
+    producer.stop()
+    first.kill()  # in this order: a stop of the other would be noted by the first
+    second.kill()
+    one, other = (contents(copies.folder / f"store{each}") for each in (0, 1))
+    assert sorted(one) == sorted(other)
+    for name, octets in one.items():  # the end may be under way
+        shorter = min(len(octets), len(other[name]))
+        assert octets[:shorter] == other[name][:shorter]
+
+
+@pytest.mark.timeout(120)
+def test_a_store_of_its_own_is_refused_by_name(copies: Copies, tmp_path: Path) -> None:
+    lone = BrokerProcess(tmp_path / "store1", "lone", tmp_path)
+    until(lone.serves, "a broker of its own makes a store")
+    connection = Connection(lone.port)
+    connection.send(QUEUE, ["one"])
+    connection.receipts(1)
+    assert lone.stop() == 0
+    first = copies.start(0)
+    until(first.serves, "the first is primary")
+    second = copies.start(1)
+    until(lambda: "has a store of its own" in second.text(), "it is told that its store is another")
+    assert "give it an empty data directory" in second.text()
+    assert not second.in_sync()
+    until(lambda: first.text().count("refuses a replica") > 2, "it has come again, four times at least")
+    assert second.text().count("has a store of its own") == 1
+
+
+@pytest.mark.timeout(120)
+def test_who_does_not_know_the_secret_gets_nothing(copies: Copies, tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("0123456789abcdef0123\n")
+    wrong.write_text("0123456789abcdef9999\n")
+    for secret in (right, wrong):
+        secret.chmod(0o600)
+    first = copies.start(0, "--replication-secret", str(right))
+    until(first.serves, "the first is primary")
+    second = copies.start(1, "--replication-secret", str(wrong))
+    until(lambda: "does not know the secret" in second.text(), "it is refused")
+    assert not (tmp_path / "store1" / "journal").exists()
+
+
+@pytest.mark.timeout(120)
+def test_strangers_that_say_nothing_go_and_keep_no_replica_out(copies: Copies) -> None:
+    first = copies.start(0)
+    until(lambda: copies.listens(0), "the first is primary, and there for replicas")
+    strangers = [socket.create_connection(("127.0.0.1", copies.places[0]), timeout=60) for _ in range(40)]
+    try:
+        for each in strangers[:24]:  # the oldest, of more than sixteen
+            _read_to_the_end(each)
+        second = copies.start(1)
+        until(second.in_sync, "the second is in sync")
+        for each in strangers[24:]:  # five seconds are over
+            _read_to_the_end(each)
+    finally:
+        for each in strangers:
+            each.close()
+    assert "have not said who they are" in first.text()
+
+
+def _read_to_the_end(connection: socket.socket) -> None:
+    try:
+        while connection.recv(4096):
+            pass
+    except ConnectionResetError:
+        return
+
+
+@pytest.mark.timeout(120)
+def test_over_tls_both_sides_show_a_certificate(copies: Copies, tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir()
+    theirs.mkdir()
+    right, wrong = Certificates(ours), Certificates(theirs)
+    tls = ("--replication-trust", str(right.authority))
+    first = copies.start(0, "--replication-certificate", str(right.server), *tls)
+    until(lambda: copies.listens(0), "the first is primary, and there for replicas")
+    stranger = copies.start(1, "--replication-certificate", str(wrong.client), *tls)
+    until(lambda: "follows" in stranger.text() or "TLS fails" in stranger.text(), "it is turned away")
+    assert not (copies.folder / "store1" / "journal").exists()
+    stranger.kill()
+    with socket.create_connection(("127.0.0.1", copies.places[0]), timeout=60) as plain:
+        plain.sendall(b"\x00\x00\x00\x30" * 8)
+        _read_to_the_end(plain)
+    second = copies.start(1, "--replication-certificate", str(right.client), *tls)
+    until(second.in_sync, "the second is in sync")
+    producer = Producer(copies.ports, QUEUE)
+    producer.flow(200)
+    first.kill()
+    until(second.serves, "the second takes over")
+    producer.stop()
+    kept(producer, second.port)

@@ -1,0 +1,112 @@
+"""Queues of a real ActiveMQ, read by Spark through a broker of ours beside it (docs/spark-on-activemq.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import classic
+import pytest
+from classic import Classic
+from ours import listens
+
+from entrepot.protocols.stomp.frames import encode_frame
+from guides import all_blocks
+from promises import never
+from shell.daemon import Daemon, Wire
+from spark.stand import PATIENCE, Stand
+
+ROUNDS = int(os.environ.get("ENTREPOT_ROUNDS", "2"))
+
+pytestmark = pytest.mark.skipif(bool(classic.unavailable()), reason=f"ActiveMQ: {classic.unavailable()}")
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Classic]:
+    started = Classic(tmp_path_factory.mktemp("foreign"), stomp=True).start()
+    try:
+        listens(classic.HOST, started.stomp_port)
+        yield started
+    finally:
+        started.kill()
+
+
+@pytest.fixture
+def beside(foreign: Classic, tmp_path: Path, stand: Stand) -> Iterator[Daemon]:
+    """The broker beside it, as the page says; ``stand`` reads from there."""
+    (tmp_path / "beside").mkdir()
+    connector = f"static:({foreign.url})?initialReconnectDelay=100&checkDuplicateMessagesOnDuplex=true"
+    port = classic.free_port()  # the same when it is started again
+    listen = f"stomp://127.0.0.1:{port}"
+    daemon = Daemon(tmp_path / "beside", "--listen", listen, "--connect", connector, "--duplex").start()
+    stand.url = listen
+    yield daemon
+    stand.close()
+    daemon.stop()
+
+
+def produce(foreign: Classic, queue: str, bodies: list[str]) -> list[str]:
+    wire = Wire(foreign.stomp_port)
+    headers = {"destination": f"/queue/{queue}", "persistent": "true"}
+    wire.socket.sendall(b"".join(encode_frame("SEND", headers, body.encode()) for body in bodies[:-1]))
+    assert wire.ask("SEND", headers, bodies[-1].encode()).command == "RECEIPT"
+    wire.leave()
+    return bodies
+
+
+def left(foreign: Classic, queue: str) -> list[str]:
+    wire = Wire(foreign.stomp_port)
+    found = [frame.body.decode() for frame in wire.drain(f"/queue/{queue}")]
+    wire.leave()
+    return found
+
+
+def test_what_is_there_and_what_comes(foreign: Classic, beside: Daemon, stand: Stand) -> None:
+    sent = produce(foreign, stand.queue, [f"{number}" for number in range(3000)])
+    stand.run(stand.stream(demand="true").select("text"))
+    assert sorted(stand.texts(), key=int) == sent
+    query = stand.start(stand.stream(demand="true").select("text"), processingTime="0 seconds")
+    sent += produce(foreign, stand.queue, [f"{number}" for number in range(3000, 3100)])
+    stand.until(lambda: sorted(stand.texts(), key=int) == sent)
+    query.stop()
+    assert left(foreign, stand.queue) == []
+
+
+def test_the_page_does_what_it_says(foreign: Classic, beside: Daemon, stand: Stand, tmp_path: Path) -> None:
+    (block,) = [one for one in all_blocks("python") if one.page == "docs/spark-on-activemq.md"]
+    text = block.text.replace("stomp://127.0.0.1:61613", stand.url).replace('"data/', f'"{tmp_path}/data/')
+    sent = produce(foreign, "orders", [f"{number}" for number in range(50)])
+    made = {"spark": stand.spark}
+    exec(compile(text, block.page, "exec"), made)  # the words of the page
+    assert made["query"].awaitTermination(PATIENCE)
+    landed = stand.spark.read.parquet(f"{tmp_path}/data/orders").select("text").collect()
+    assert sorted((row["text"] for row in landed), key=int) == sent
+
+
+def test_without_demand_nothing_is_brought(foreign: Classic, beside: Daemon, stand: Stand) -> None:
+    sent = produce(foreign, stand.queue, ["a", "b"])
+    stand.run(stand.stream().select("text"))
+    assert stand.texts() == []
+    assert left(foreign, stand.queue) == sent
+
+
+def test_kills_of_either_broker_lose_nothing_and_double_nothing(foreign: Classic, beside: Daemon, stand: Stand) -> None:
+    sent: list[str] = []
+    query = stand.start(stand.stream(demand="true").select("text"), processingTime="0 seconds")
+    for turn in range(ROUNDS):
+        sent += produce(foreign, stand.queue, [f"{turn}-{number}" for number in range(500)])
+        before = len(stand.texts())
+        if turn % 2:
+            beside.kill()
+            beside.start()
+        else:
+            foreign.kill()
+            foreign.start()
+            listens(classic.HOST, foreign.stomp_port)
+        stand.until(lambda: len(stand.texts()) > before)  # noqa: B023 - called here
+    stand.until(lambda: len(stand.texts()) >= len(sent))
+    query.stop()
+    with never():
+        assert sorted(stand.texts()) == sorted(sent)
+        assert left(foreign, stand.queue) == []

@@ -1,0 +1,197 @@
+"""A node gives all to another one: nothing is lost, nothing comes twice, whoever crashes in the middle of it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from clustered import Cluster, Node, joined
+from entrepot.base.errors import Refused
+from entrepot.base.primitive import BYTE, LONG, Primitive
+from entrepot.cluster.clusters.draining import Drain, State
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.model.address import MULTICAST
+from kit import Reader
+
+
+def drain_of(node: Node, group: str = "", *, announces: bool = False) -> Drain:
+    made = Drain(node.connection, lambda who, what: node.said.append(what), group, announces=announces)
+    made.connect(node._perform, node._carry)  # type: ignore[arg-type]
+    return made
+
+
+def begin(node: Node, to: str = "") -> Drain:
+    made = drain_of(node)
+    node.act(lambda: made.begin(to))
+    return made
+
+
+def bodies(reader: Reader) -> list[str]:
+    return [one.body for one in reader.deliveries]
+
+
+def numbers(count: int, first: int = 0) -> list[str]:
+    return [str(one) for one in range(first, first + count)]
+
+
+def filled(count: int = 30, nodes: int = 2) -> tuple[Cluster, list[Node]]:
+    world, made = joined(nodes)
+    made[0].send("queue://Q", range(count))
+    made[0].send("queue://R", range(count, count + 5))
+    world.wait(20)
+    return world, made
+
+
+def test_all_queues_go_to_the_other_node_in_order() -> None:
+    world, (a, b) = filled()
+    drain = begin(a)
+    world.wait(1_000)
+    told = drain.report()
+    assert (drain.state, told["moved"], told["left"]) == (State.DONE, 35, 0), told
+    assert bodies(b.rig.reader("Q")) == numbers(30)
+    assert bodies(b.rig.reader("R")) == numbers(5, 30)
+    assert a.rig.queue("Q").count == 0
+
+
+def test_a_node_can_be_named_by_id_and_place() -> None:
+    for name in (lambda node: node.uuid, lambda node: "h:7002"):
+        world, (a, b, c) = filled(5, nodes=3)
+        begin(a, name(c))
+        world.wait(1_000)
+        assert [c.rig.queue("Q").count, "Q" in b.rig.broker.table.queues] == [5, False]
+    with pytest.raises(Refused, match="has no other node 'x'"):
+        drain_of(a).begin("x")
+
+
+def test_subscriptions_and_their_filters_go_too() -> None:
+    world, (a, b) = joined(2)
+    for name, selector in (("s1", ""), ("s2", "i > 2")):
+        a.rig.broker.queues.create(QueueDefinition(name=name, address="T", routing=MULTICAST, selector=selector))
+    world.wait(50)
+    for number in range(5):
+        a.send("topic://T", [number], i=number)
+    world.part(a, b)  # what is sent must not be shared out by the cluster: it waits here
+    a.said.clear()
+    world.apart.clear()
+    world.wait(1_000)
+    begin(a)
+    world.wait(2_000)
+    assert [b.rig.queue("s1").count, b.rig.queue("s2").count] == [5, 2]
+    assert b.rig.queue("s2").definition.selector == "i > 2"
+    assert b.rig.queue("s1").definition.routing == a.rig.queue("s1").definition.routing
+
+
+def test_what_waits_for_its_date_keeps_it() -> None:
+    world, (a, b) = joined(2)
+    due = a.rig.wall + 5_000
+    a.send("queue://Q", ["later"], _AMQ_SCHED_DELIVERY=Primitive(LONG, due))
+    assert len(a.rig.broker.scheduled.schedules) == 1
+    drain = begin(a)
+    world.wait(1_000)
+    assert (drain.state, len(a.rig.broker.scheduled.schedules), len(b.rig.broker.scheduled.schedules)) == (
+        State.DONE,
+        0,
+        1,
+    )
+    reader = b.rig.reader("Q")
+    world.wait(2_000)
+    assert bodies(reader) == []
+    world.wait(3_000)
+    assert bodies(reader) == ["later"]
+
+
+def test_an_aborted_drain_leaves_the_rest_and_its_dates_here() -> None:
+    world, (a, b) = filled()
+    due = a.rig.wall + 5_000
+    a.send("queue://Q", ["later"], _AMQ_SCHED_DELIVERY=Primitive(LONG, due))
+    world.part(a, b)
+    drain = begin(a)
+    world.wait(500)
+    assert drain.report()["left"] == 36
+    with pytest.raises(Refused, match="is under way"):
+        drain.begin()
+    a.act(drain.abort)
+    assert drain.state is State.ABORTED
+    assert a.rig.queue("Q").count == 30
+    assert len(a.rig.broker.scheduled.schedules) == 1
+    with pytest.raises(Refused, match="nothing to abort"):
+        drain.abort()
+    with pytest.raises(Refused, match="nothing to resume"):
+        drain.resume()
+
+
+def test_without_another_node_it_fails_and_can_be_resumed() -> None:
+    world = Cluster()
+    a = world.node(0, [1])
+    a.start()
+    a.send("queue://Q", range(3))
+    drain = begin(a)
+    world.wait(11_000)
+    assert drain.state is State.FAILED
+    assert "AMQ222181" in drain.why
+    b = world.node(1, [0])
+    b.start()
+    world.wait(3_000)
+    a.act(drain.resume)
+    world.wait(1_000)
+    assert drain.state is State.DONE
+    assert b.rig.queue("Q").count == 3
+
+
+def test_what_cannot_move_is_named() -> None:
+    world, (a, _) = filled(2)
+    a.rig.broker.queues.create(QueueDefinition(name="t", address="t", temporary=True))
+    a.send("queue://t", range(2), _AMQ_ROUTING_TYPE=Primitive(BYTE, 1))
+    drain = begin(a)
+    assert [(row["queue"], row["messages"], bool(row["stays"])) for row in drain.plan()] == [
+        ("Q", 2, False),
+        ("R", 5, False),
+        ("t", 2, True),
+    ]
+    world.wait(1_000)
+    assert (drain.state, a.rig.queue("t").count) == (State.DONE, 2)
+
+
+def test_the_target_is_told_that_it_stands_for_the_node() -> None:
+    world, (a, b) = filled(2)
+    b.connection.members.awaits = True
+    assert not b.connection.members.stands_for(a.uuid)
+    drain = drain_of(a, announces=True)
+    a.act(drain.begin)
+    world.wait(1_000)
+    assert drain.state is State.DONE
+    assert b.connection.members.stands_for(a.uuid)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whoever_crashes_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
+    lots = random.Random(seed)
+    world, (a, b) = filled(200)
+    due = a.rig.wall + 25_000
+    a.send("queue://Q", ["later"], _AMQ_SCHED_DELIVERY=Primitive(LONG, due))
+    drain = begin(a)
+    for _ in range(lots.randrange(1, 4)):
+        for _ in range(lots.randrange(1, 12)):
+            world.wait(10)
+            if lots.random() < 0.3 and world.cables:
+                world.cables[lots.randrange(len(world.cables))].break_off("cut")
+        victim = lots.choice([a, b])
+        victim.leave(orderly=False)
+        world.wait(lots.choice([10, 700]))
+        victim.come_back(lots.choice(["kill", "crash"]))
+        world.wait(lots.choice([10, 1_500]))
+        if victim is a:
+            drain = drain_of(a)
+            if drain.state is State.INTERRUPTED:
+                a.act(drain.resume)
+            else:
+                assert drain.state in (State.IDLE, State.DONE)
+                if a.rig.broker.table.queues["Q"].count:
+                    a.act(drain.begin)
+    world.wait(7_000)
+    assert a.rig.queue("Q").count == a.rig.queue("R").count == 0, drain.report()
+    assert bodies(b.rig.reader("R")) == numbers(5, 200)
+    reader = b.rig.reader("Q")
+    world.wait(25_000)
+    assert bodies(reader) == [*numbers(200), "later"]

@@ -1,0 +1,250 @@
+"""Redistribution: what waits on one node moves to another one where it is read (artemis.md 1.17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clustered import Cluster, Node, joined
+from entrepot.cluster.clusters import redistribution
+from entrepot.cluster.clusters.options import Balancing
+from entrepot.cluster.clusters.remotes import store_name
+from entrepot.cluster.flow import NO_CREDIT
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.model.address import ANYCAST
+from kit import Reader
+
+COUNT = 20
+
+
+def moving(delay: str = "0", count: int = 2, **given: Any) -> tuple[Cluster, list[Node]]:
+    """Return a cluster whose messages move ``delay`` ms after the last consumer has gone."""
+    return joined(count, policies={"#": {"redistribution_delay": f"{delay}ms"}}, **given)
+
+
+def numbers(reader: Reader) -> list[int]:
+    return [int(one.body) for one in reader.deliveries]
+
+
+def stored(node: Node, name: str = "Q") -> int:
+    queue = node.rig.broker.table.queues.get(name)
+    return 0 if queue is None else int(queue.count)
+
+
+@pytest.mark.parametrize(
+    ("mode", "moves"),
+    [
+        (Balancing.ON_DEMAND, True),
+        (Balancing.OFF_WITH_REDISTRIBUTION, True),
+        (Balancing.OFF, False),
+    ],
+)
+def test_what_waits_moves_in_its_order_where_the_mode_says_so(mode: Balancing, moves: bool) -> None:
+    world, (a, b) = moving(balancing=mode)
+    a.send("queue://Q", range(COUNT))
+    world.wait(50)
+    reader = b.rig.reader("Q")
+    world.wait(200)
+    assert numbers(reader) == (list(range(COUNT)) if moves else [])
+    assert stored(a) == (0 if moves else COUNT)
+    assert stored(a, store_name("c", b.uuid)) == 0
+
+
+def test_nothing_moves_without_a_delay() -> None:
+    world, (a, b) = joined(2)
+    a.send("queue://Q", range(COUNT))
+    reader = b.rig.reader("Q")
+    world.wait(500)
+    assert (numbers(reader), stored(a)) == ([], COUNT)
+
+
+def test_it_begins_when_the_delay_is_over() -> None:
+    world, (a, b) = moving("500")
+    here, there = a.rig.reader("Q", prefetch=1), b.rig.reader("Q")
+    world.wait(50)
+    b.rig.broker.table.queues["Q"].gate.pause()
+    a.send("queue://Q", range(2 * COUNT))
+    world.wait(50)
+    waiting = stored(a)
+    here.close()
+    world.wait(490)
+    assert stored(a) == waiting
+    world.wait(20)
+    assert stored(a) == 0
+    assert stored(b) == 2 * COUNT
+    assert not there.deliveries
+
+
+def test_a_consumer_that_comes_in_time_keeps_what_is_here() -> None:
+    world, (a, b) = moving("500")
+    a.send("queue://Q", range(COUNT))
+    b.rig.reader("Q")
+    world.wait(400)
+    a.rig.reader("Q", prefetch=1)
+    world.wait(2_000)
+    assert stored(a) == COUNT
+
+
+def test_a_consumer_that_blinks_does_not_defeat_it() -> None:
+    world, (a, b) = moving("500")
+    a.send("queue://Q", range(COUNT))
+    reader = b.rig.reader("Q")
+    for _ in range(4):
+        world.wait(140)
+        blinking = a.rig.reader("Q", prefetch=1)
+        world.wait(10)
+        blinking.close()
+    world.wait(50)
+    assert numbers(reader) == list(range(COUNT))
+
+
+def test_a_consumer_that_stays_for_the_delay_begins_it_anew() -> None:
+    world, (a, b) = moving("200")
+    a.send("queue://Q", range(COUNT))
+    b.rig.reader("Q")
+    world.wait(150)
+    reader = a.rig.reader("Q", prefetch=1)
+    world.wait(250)
+    reader.close()
+    world.wait(150)
+    assert stored(a) == COUNT
+    world.wait(100)
+    assert stored(a) == 0
+
+
+def test_what_nobody_here_wants_moves_and_the_rest_stays() -> None:
+    world, (a, b) = moving(balancing=Balancing.OFF_WITH_REDISTRIBUTION)
+    here = a.rig.reader("Q", selector="colour = 'red'", prefetch=1)
+    there = b.rig.reader("Q", selector="colour <> 'green'")
+    world.wait(50)
+    a.send("queue://Q", range(3), colour="red")
+    a.send("queue://Q", range(3, 6), colour="blue")
+    a.send("queue://Q", range(6, 9), colour="green")
+    world.wait(200)
+    assert numbers(here) == [0]
+    assert numbers(there) == [3, 4, 5]
+    assert stored(a) == 6
+
+
+def test_a_queue_whose_name_is_not_its_address_moves() -> None:
+    world, (a, b) = moving()
+    for node in (a, b):
+        node.rig.broker.queues.create(QueueDefinition(name="other", address="Q", routing=ANYCAST))
+    world.wait(50)
+    a.send("queue://Q", range(COUNT))
+    reader = b.rig.reader("Q::other")
+    world.wait(200)
+    assert numbers(reader) == list(range(COUNT))
+
+
+def test_a_durable_subscription_moves_and_no_other_copy() -> None:
+    world, (a, b) = moving()
+    for node in (a, b):
+        node.rig.reader("topic://T", client_id="one", durable_name="sub").close()
+        node.rig.reader("topic://T", client_id="two", durable_name="sub").close()
+    world.wait(50)
+    a.send("topic://T", range(COUNT))
+    world.wait(50)
+    reader = b.rig.reader("topic://T", client_id="one", durable_name="sub")
+    world.wait(200)
+    assert sorted(numbers(reader)) == list(range(COUNT))
+    assert stored(a, "two.sub") + stored(b, "two.sub") == COUNT
+    again = a.rig.reader("topic://T", client_id="one", durable_name="sub")
+    world.wait(50)
+    assert not again.deliveries, "it can be read here too: what moves messages is no reader"
+
+
+def test_a_group_moves_as_one() -> None:
+    world, nodes = moving(count=4)
+    a, *others = nodes
+    for group in range(6):
+        a.send("queue://Q", range(group * 10, group * 10 + 5), _AMQ_GROUP_ID=f"g{group}")
+    readers = [node.rig.reader("Q") for node in others]
+    world.wait(500)
+    got = [numbers(reader) for reader in readers]
+    assert sorted(one for each in got for one in each) == sorted(g * 10 + n for g in range(6) for n in range(5))
+    for group in range(6):
+        mine = [[one for one in each if one // 10 == group] for each in got]
+        assert sorted(mine) == [[], [], [group * 10 + n for n in range(5)]], "one node, in order"
+
+
+def test_a_paused_queue_moves_when_it_goes_on() -> None:
+    world, (a, b) = moving()
+    a.send("queue://Q", range(COUNT))
+    a.rig.queue("Q").gate.pause()
+    reader = b.rig.reader("Q")
+    world.wait(200)
+    assert stored(a) == COUNT
+    a.act(a.rig.queue("Q").dispatcher.resume)
+    world.wait(100)
+    assert numbers(reader) == list(range(COUNT))
+
+
+def test_what_waited_before_a_restart_moves() -> None:
+    world, (a, b) = moving()
+    a.send("queue://Q", range(COUNT))
+    a.leave(orderly=True)
+    world.wait(50)
+    reader = b.rig.reader("Q")
+    world.wait(50)
+    a.come_back()
+    world.wait(3_000)
+    assert numbers(reader) == list(range(COUNT))
+
+
+def test_a_node_that_is_away_gets_nothing_and_all_when_it_is_back() -> None:
+    world, (a, b) = moving()
+    reader = b.rig.reader("Q")
+    world.wait(50)
+    world.part(a, b)
+    a.send("queue://Q", range(COUNT))
+    world.wait(500)
+    assert (stored(a), stored(a, store_name("c", b.uuid))) == (COUNT, 0)
+    world.apart.clear()
+    world.wait(3_000)
+    assert numbers(reader) == list(range(COUNT))
+
+
+def test_little_waits_for_a_node_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redistribution, "STORED_MAX", 30)
+    world, (a, b) = moving("50", balancing=Balancing.OFF_WITH_REDISTRIBUTION)
+    b.rig.reader("Q")
+    here = a.rig.reader("Q", prefetch=1)
+    world.wait(50)
+    for bridge in [bridge for way in a.ways for bridge in way.bridges.values()]:
+        bridge.link.flow.hold(NO_CREDIT)
+    a.send("queue://Q", range(COUNT * 10))
+    here.close()
+    world.wait(200)
+    assert stored(a, store_name("c", b.uuid)) == 30
+    assert stored(a) == COUNT * 10 - 30
+    here = a.rig.reader("Q")
+    world.wait(20)
+    assert len(here.deliveries) == COUNT * 10 - 30, "the rest is for who comes here"
+
+
+def test_what_comes_back_from_who_leaves_goes_first() -> None:
+    world, (a, b) = moving("100")
+    here = a.rig.reader("Q", prefetch=5)
+    a.send("queue://Q", range(COUNT))
+    there = b.rig.reader("Q")
+    world.wait(50)
+    assert len(here.deliveries) == 5
+    here.close()
+    world.wait(300)
+    assert numbers(there) == list(range(COUNT))
+
+
+def test_a_queue_that_is_deleted_while_it_moves_leaves_nothing() -> None:
+    world, (a, b) = moving()
+    a.send("queue://Q", range(COUNT))
+    b.rig.reader("Q", selector="colour = 'red'")
+    world.wait(100)
+    queue = a.rig.queue("Q")
+    assert queue.roster.consumers
+    assert not queue.roster.is_read()
+    a.act(lambda: a.rig.broker.queues.delete(queue, "a test"))
+    world.wait(100)
+    assert "Q" not in a.rig.broker.table.queues
+    assert not a.connection.registry.redistribution.watches  # type: ignore[union-attr]

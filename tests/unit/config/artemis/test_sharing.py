@@ -1,0 +1,105 @@
+"""`<ha-policy><replication>` of a broker.xml: which lock, which copies, and what is refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.base.errors import InvalidOption
+from entrepot.config.artemis.ha_elements import HA_KINDS
+from entrepot.config.findings import Severity
+from entrepot.config.founding import shared_store
+from entrepot.config.model import Copying
+from entrepot.ha.lease import EITHER
+from unit.config.artemis.test_artemis import config, document, read, said
+
+MANAGER = (
+    "<manager><class-name>org.apache.activemq.artemis.lockmanager.{}</class-name><properties>{}</properties></manager>"
+)
+
+
+def replicated(inside: str, part: str = "primary") -> str:
+    return f"<ha-policy><replication><{part}>{inside}</{part}></replication></ha-policy>"
+
+
+def manager(name: str, **told: str) -> str:
+    texts = (f'<property key="{key.replace("_", "-")}" value="{value}"/>' for key, value in told.items())
+    return MANAGER.format(name, "".join(texts))
+
+
+@pytest.mark.parametrize("part", ["primary", "master", "backup", "slave"])
+def test_a_broker_with_a_copy(part: str) -> None:
+    sharing = config(replicated("", part)).sharing
+    assert sharing is not None
+    assert sharing.part == EITHER
+    assert sharing.locker == "file"
+    assert sharing.copies == Copying(kept=2, patience=30 * SECOND)
+
+
+def test_how_many_old_copies_and_how_long_for_an_answer() -> None:
+    inside = (
+        "<max-saved-replicated-journals-size>-1</max-saved-replicated-journals-size>"
+        "<initial-replication-sync-timeout>1500</initial-replication-sync-timeout>"
+    )
+    sharing = config(replicated(inside)).sharing
+    assert sharing is not None
+    assert sharing.copies == Copying(kept=-1, patience=1500 * MILLISECOND)
+
+
+@pytest.mark.parametrize(
+    ("inside", "locker"),
+    [
+        (
+            manager("zookeeper.CuratorDistributedLockManager", connect_string="a:2181,b:2181", namespace="n"),
+            "zookeeper://a:2181,b:2181/n",
+        ),
+        (
+            manager("zookeeper.CuratorDistributedLockManager", connect_string="a:2181")
+            + "<coordination-id>peer 1</coordination-id>",
+            "zookeeper://a:2181/entrepot?name=peer%201",
+        ),
+        (manager("file.FileBasedLockManager", locks_folder="/mnt/locks/"), "file:/mnt/locks/entrepot"),
+    ],
+)
+def test_a_lock_manager_becomes_a_locker(inside: str, locker: str) -> None:
+    sharing = config(replicated(inside)).sharing
+    assert sharing is not None
+    assert sharing.locker == locker
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (replicated(manager("zookeeper.CuratorDistributedLockManager")), "is not told its connect-string"),
+        (replicated(manager("file.FileBasedLockManager", locks_folder="/l", more="1")), "has no property 'more'"),
+        (replicated(manager("Mine", a="b")), "'Mine' is a class of Java, and no locker is known for it"),
+        (replicated("<scale-down/>", "backup"), "a backup serves what it takes over"),
+        ("<ha-policy><replication><colocated/></replication></ha-policy>", "one process runs one broker"),
+        ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "one process runs one broker"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(text: str, message: str) -> None:
+    errors = said(read(document(text)), Severity.ERROR)
+    assert [one for one in errors if message in one], errors
+
+
+@pytest.mark.parametrize(
+    "name", ["vote-on-replication-failure", "quorum-size", "vote-retries", "vote-retry-wait", "quorum-vote-wait"]
+)
+def test_options_of_votes_are_said_to_have_no_effect(name: str) -> None:
+    value = "true" if name.startswith("vote-on") else "3"
+    told = said(read(document(replicated(f"<{name}>{value}</{name}>"))), Severity.NOTE)
+    assert [one for one in told if name in one and "a lease decides" in one], told
+
+
+def test_the_file_alone_does_not_say_where() -> None:
+    sharing = config(replicated("")).sharing
+    assert sharing is not None
+    with pytest.raises(InvalidOption, match="not where replicas connect"):
+        shared_store(sharing)
+
+
+def test_every_kind_of_ha_policy_is_described_once() -> None:
+    keys = [kind.name for kind in HA_KINDS]
+    assert len(keys) == len(set(keys))
+    assert "replication" in " ".join(keys)

@@ -1,0 +1,270 @@
+"""Requests of Jolokia, names of MBeans, and what becomes of them: against a broker that is a table."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from entrepot.base.errors import InvalidDestination, LimitExceeded, Refused
+from entrepot.console.jolokia.answering import answer
+from entrepot.console.jolokia.artemis import ArtemisBeans, _typed
+from entrepot.console.jolokia.classic import ClassicBeans
+from entrepot.console.jolokia.names import ObjectName, plain, quoted, unquoted
+from entrepot.console.jolokia.requests import BODY_MAX, BULK_MAX, JolokiaRequest, of_body, of_path, split
+from entrepot.console.jolokia.world import World
+from entrepot.console.numbers import count, whole
+from entrepot.core.operators.views import QueueView
+
+NUMBERS = ("messages", "waiting", "in_flight", "delayed", "leased", "on_disk", "consumers", "octets", "oldest_ms")
+COUNTS = ("accepted", "delivered", "settled", "expired", "dead", "dropped", "requeued")
+FACTS = {
+    "name": "b",
+    "nodeID": "n",
+    "version": "1",
+    "active": True,
+    "acceptorsAsJSON": "[]",
+    "connectionCount": 1,
+    "totalConsumerCount": 0,
+    "totalMessageCount": 7,
+    "totalMessagesAdded": 9,
+    "totalMessagesAcknowledged": 2,
+    "addressMemoryUsagePercentage": 0,
+    "globalMaxSize": 5,
+    "diskStoreUsage": 0.5,
+    "uptime": "1 second",
+    "uptimeMillis": 1000,
+}
+
+
+def queue(name: str, messages: int) -> dict[str, Any]:
+    numbers = dict.fromkeys((*NUMBERS, *COUNTS), 0) | {"messages": messages, "waiting": messages, "accepted": 9}
+    flags = {"paused": False, "durable": True, "temporary": False, "auto_created": True}
+    return {"name": name, "address": name, "routing": "ANYCAST", "selector": "", "repeated": 0, **numbers, **flags}
+
+
+class Table:
+    """Answers as a broker would, and notes what it was asked."""
+
+    def __init__(self, *queues: dict[str, Any]) -> None:
+        self.queues = {one["name"]: one for one in queues}
+        self.asked: list[tuple[object, ...]] = []
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        self.asked.append((resource, operation, *values))
+        if operation == "describeAttributes" and resource == "broker":
+            return dict(FACTS)
+        if operation == "describeQueues":
+            return sorted(
+                (one for one in self.queues.values() if one["name"] > str(values[1])), key=lambda one: one["name"]
+            )
+        if operation == "describeBridges":
+            return []
+        if operation in ("listProducers", "listConsumers", "listAddresses", "listConnections"):
+            return '{"data":[],"count":0}'
+        if operation == "describeResources":
+            rows = [
+                {"name": name, "address": name, "routingType": "ANYCAST", "messageCount": 1} for name in self.queues
+            ]
+            return [row for row in rows if row["name"] > str(values[2])] if values[0] == "queue" else []
+        kind, _, name = resource.partition(".")
+        if kind == "queue" and name not in self.queues:
+            raise InvalidDestination(f"AMQ229017: Queue {name} does not exist")
+        if operation == "describe":
+            return self.queues[name]
+        return {"purge": 3, "moveMessages": 2}.get(operation)
+
+
+def ask(table: Table, raw: dict[str, Any], *, artemis: bool = False, **config: str) -> dict[str, Any]:
+    request = JolokiaRequest(raw, config)
+    beans = ArtemisBeans(World(table), None) if artemis else ClassicBeans(World(table), None)
+    return asyncio.run(answer(request, beans))
+
+
+QUEUES = "org.apache.activemq:type=Broker,brokerName=b,destinationType=Queue,destinationName="
+
+
+def test_paths_are_split_where_no_escape_stands_before_the_slash() -> None:
+    assert split('/read/a!/b/c!!d//e!"/') == ["read", "a/b", "c!d", 'e"']
+    assert of_path("/read/x:y=z/A,B/0/c!/d") == {
+        "type": "read", "mbean": "x:y=z", "attribute": ["A", "B"], "path": "0/c!/d",
+    }  # fmt: skip
+    assert of_path('/exec/x:y=z/op/[null]/""/1')["arguments"] == [None, "", "1"]
+    assert of_path("") == {"type": "version"}
+    with pytest.raises(Refused):
+        of_path("/read")
+
+
+def test_names_are_canonical_and_patterns_cover_them() -> None:
+    name = ObjectName.parse('d:b="x,y",a=1')
+    assert str(name) == 'd:a=1,b="x,y"'
+    assert ObjectName.parse("d:*").covers(name)
+    assert ObjectName.parse('d:b="x*",*').covers(name)
+    assert not ObjectName.parse("d:a=1").covers(name)
+    assert not ObjectName.parse("e:*").covers(name)
+    assert unquoted(quoted('a"*?\\\nb')) == 'a"*?\\\nb'
+    assert not ObjectName.parse(f"d:a={quoted('x*')}").is_pattern
+    assert plain('a:b,c*?="') == "a_b_c&ast;&qe;&eq;_"
+    for text in ("none", "d:a", "d:a=1,a=2", "d:a=" + "x" * 5000):
+        with pytest.raises(Refused):
+            ObjectName.parse(text)
+
+
+def test_a_pattern_of_stars_takes_no_time() -> None:
+    pattern = ObjectName.parse("d:a=" + "*" * 4000 + "b")
+    assert not pattern.covers(ObjectName("d", {"a": "x" * 4000}))
+
+
+def test_bodies_that_are_too_much_or_no_requests_are_refused() -> None:
+    with pytest.raises(LimitExceeded):
+        of_body(b" " * (BODY_MAX + 1), {})
+    with pytest.raises(LimitExceeded):
+        of_body(b"[" + b",".join([b'{"type":"version"}'] * (BULK_MAX + 1)) + b"]", {})
+    for body in (b"", b"{", b"[1]", b"3", b"[" * 100_000):
+        with pytest.raises(Refused):
+            of_body(body, {})
+    with pytest.raises(Refused):
+        JolokiaRequest({"type": "exec", "mbean": "a:b=c", "arguments": "x"}, {})
+    with pytest.raises(Refused):
+        JolokiaRequest({"type": "reap"}, {})
+
+
+def test_attributes_are_read_alone_together_by_pattern_and_by_path() -> None:
+    table = Table(queue("orders", 7), queue("other", 0))
+    assert ask(table, {"type": "read", "mbean": QUEUES + "orders", "attribute": "QueueSize"})["value"] == 7
+    several = ask(table, {"type": "read", "mbean": QUEUES + "orders", "attribute": ["QueueSize", "EnqueueCount"]})
+    assert several["value"] == {"QueueSize": 7, "EnqueueCount": 9}
+    both = ask(table, {"type": "read", "mbean": QUEUES + "*", "attribute": "QueueSize"})["value"]
+    assert {name.partition("destinationName=")[2].partition(",")[0]: one for name, one in both.items()} == {
+        "orders": {"QueueSize": 7}, "other": {"QueueSize": 0},
+    }  # fmt: skip
+    found = ask(
+        table, {"type": "read", "mbean": "org.apache.activemq:type=Broker,brokerName=b", "path": "Queues/0/objectName"}
+    )
+    assert found["value"].startswith("org.apache.activemq:brokerName=b,destinationName=orders")
+    assert len(ask(table, {"type": "search", "mbean": "org.apache.activemq:destinationType=Queue,*"})["value"]) == 2
+
+
+def test_what_is_not_there_is_404_as_jolokia_says_it() -> None:
+    table = Table(queue("orders", 7))
+    for mbean, attribute, kind in (
+        (QUEUES + "none", "QueueSize", "InstanceNotFoundException"),
+        (QUEUES + "orders", "Nothing", "AttributeNotFoundException"),
+        ("java.lang:type=Memory", "HeapMemoryUsage", "InstanceNotFoundException"),
+    ):
+        told = ask(table, {"type": "read", "mbean": mbean, "attribute": attribute})
+        assert (told["status"], told["error_type"]) == (404, f"javax.management.{kind}")
+    ignored = ask(
+        table,
+        {
+            "type": "read",
+            "mbean": QUEUES + "orders",
+            "attribute": ["QueueSize", "No"],
+            "config": {"ignoreErrors": True},
+        },
+    )
+    assert ignored["value"] == {"QueueSize": 7, "No": "ERROR: No such attribute: No"}
+
+
+def test_operations_become_those_of_management_with_types_that_fit() -> None:
+    table = Table(queue("orders", 7))
+    bean = QUEUES + "orders"
+    raw = {"type": "exec", "mbean": bean, "operation": "moveMatchingMessagesTo(java.lang.String,java.lang.String)"}
+    assert ask(table, {**raw, "arguments": ["a > 1", "queue://old"]})["value"] == 2
+    assert table.asked[-1] == ("queue.orders", "moveMessages", "a > 1", "old", False, -1)
+    assert ask(table, {"type": "exec", "mbean": bean, "operation": "destroyAll"})["status"] == 400
+    assert ask(table, {"type": "exec", "mbean": QUEUES + "*", "operation": "purge"})["status"] == 400
+    keys = 'component=addresses,address="orders",subcomponent=queues,routing-type="anycast",queue="orders"'
+    name = f'org.apache.activemq.artemis:broker="b",{keys}'
+    raw = {"type": "exec", "mbean": name, "operation": "browse(int,int)", "arguments": ["1", "50"]}
+    table.queues["orders"] |= {"routingType": "ANYCAST"}
+
+    async def attributes(resource: str, operation: str, *values: object) -> Any:
+        if operation == "describeAttributes" and resource == "queue.orders":
+            return {"name": "orders", "address": "orders", "routingType": "ANYCAST"}
+        return await Table.ask(table, resource, operation, *values)
+
+    table.ask = attributes  # type: ignore[method-assign]
+    assert ask(table, raw, artemis=True)["status"] == 200
+    assert table.asked[-1] == ("queue.orders", "browse", 1, 50)
+
+
+def test_list_shows_types_and_its_depth_is_bounded() -> None:
+    table = Table(queue("orders", 7))
+    listed = ask(table, {"type": "list", "path": "org.apache.activemq"})["value"]
+    (name,) = [one for one in listed if "destinationName=orders" in one]
+    assert listed[name]["attr"]["QueueSize"]["type"] == "long"
+    assert listed[name]["op"]["purge"]["ret"] == "void"
+    shallow = ask(table, {"type": "list", "config": {"maxDepth": 1}})["value"]
+    assert shallow == {"org.apache.activemq": 1}
+
+
+def test_every_attribute_that_list_shows_can_be_read() -> None:
+    table = Table(queue("orders", 7))
+    listed = ask(table, {"type": "list", "path": "org.apache.activemq"})["value"]
+    for name, info in listed.items():
+        told = ask(table, {"type": "read", "mbean": f"org.apache.activemq:{name}", "attribute": sorted(info["attr"])})
+        assert told["status"] == 200, told
+
+
+def test_the_rows_here_are_those_of_a_broker() -> None:
+    assert set(queue("a", 1)) == set(QueueView.__struct_fields__)
+
+
+@pytest.mark.parametrize("odd", ["²", "١٢٣", "9" * 5000, "--5", "1e3", " 7"])
+def test_a_number_that_is_none_is_the_mistake_of_who_asks(odd: str) -> None:
+    table = Table(queue("orders", 7))
+    bean = QUEUES + "orders"
+    listed = {"type": "read", "mbean": "org.apache.activemq:type=Broker,brokerName=b", "path": f"Queues/{odd}"}
+    assert ask(table, listed)["status"] == 404
+    for name in ("maxDepth", "maxCollectionSize"):
+        assert ask(table, {"type": "read", "mbean": bean, "config": {name: odd}})["status"] == 400
+    sends = {"type": "exec", "mbean": bean, "operation": "sendTextMessage"}
+    for header in ("JMSTimeToLive", "JMSPriority"):
+        assert ask(table, {**sends, "arguments": [{header: odd}, "x"]})["status"] == 400
+    assert ask(table, {"type": "exec", "mbean": bean, "operation": "purge", "arguments": [odd]})["status"] == 400
+    assert _typed({"op": {"f": {"args": [{"type": "int"}]}}}, "f", [odd]) == [odd]
+    assert (whole(odd), count(odd)) == (None, None)
+    assert (whole("-5"), count("-5"), count(7, 6), whole(True), whole(10**18)) == (-5, None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments"),
+    [
+        ("purge", [1, 2]),
+        ("browse", [None, None]),
+        ("removeMessage", []),
+        ("removeMessage", [["a"]]),
+        ("copyMessageTo", [{"a": 1}, "x"]),
+        ("moveMatchingMessagesTo", ["a = 1", True]),
+        ("sendTextMessageWithProperties", [3.5]),
+    ],
+)
+def test_arguments_that_an_operation_does_not_take_are_refused(operation: str, arguments: list[Any]) -> None:
+    raw = {"type": "exec", "mbean": QUEUES + "orders", "operation": operation, "arguments": arguments}
+    told = ask(Table(queue("orders", 7)), raw)
+    assert told["status"] == 400, told
+
+
+def test_numbers_are_taken_where_an_operation_takes_texts() -> None:
+    table = Table(queue("orders", 7))
+    ask(table, {"type": "exec", "mbean": QUEUES + "orders", "operation": "removeMessage", "arguments": [17]})
+    assert table.asked[-1] == ("queue.orders", "removeMessage", "17")
+
+
+def test_a_path_is_a_text_or_a_list() -> None:
+    with pytest.raises(Refused):
+        JolokiaRequest({"type": "read", "mbean": "a:b=c", "path": 5}, {})
+
+
+def test_requests_of_one_post_ask_a_broker_once() -> None:
+    table = Table(queue("orders", 7), queue("other", 0))
+    world = World(table)
+    for name in ("orders", "other", "orders"):
+        for family, bean in ((ClassicBeans, QUEUES + name), (ArtemisBeans, "org.apache.activemq.artemis:*")):
+            request = JolokiaRequest({"type": "search", "mbean": bean}, {})
+            assert asyncio.run(answer(request, family(world, None)))["value"]
+    assert len(table.asked) == len({(one[0], one[1], *map(str, one[2:])) for one in table.asked}), table.asked

@@ -1,0 +1,78 @@
+"""A primary's side of replication in its process: what it tells the log, and what reaches it once it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from entrepot.base.errors import EntrepotError, Refused
+from entrepot.ha.mirror import Mirror
+from entrepot.ha.replication_options import ReplicationOptions
+from entrepot.ha.standing import Standing
+from entrepot.io.disk import Disk
+from entrepot.io.replicating import STRANGERS_MAX, Hosting, _Gate, _Greeted
+from entrepot.io.standby import Standby
+from entrepot.simulation.disk import SimulatedDisk
+from journals import Lots
+
+
+def made(disk: object = None) -> Hosting:
+    copy = SimpleNamespace(standing=Standing("a", store="s"))
+    standby = SimpleNamespace(copy=copy, mine=SimpleNamespace(name="alpha"))
+    mirror = Mirror(SimulatedDisk(Lots(1), lambda delay, action: action()))
+    return Hosting(cast(Standby, standby), ReplicationOptions(listen="127.0.0.1:0"), mirror, cast(Disk, disk))
+
+
+def test_what_is_read_for_replicas_when_all_is_over_concerns_nobody() -> None:
+    """A stop during a catch-up asked a thread that had ended for the next piece, and the log had a traceback."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def read() -> bytes:
+        begun.set()
+        goes_on.wait(60)
+        return b"octets"
+
+    async def stopped() -> list[bytes | EntrepotError]:
+        came: list[bytes | EntrepotError] = []
+        hosting = made(SimpleNamespace(files=SimpleNamespace(reader=lambda *asked: read)))
+        hosting.fetch("1.seg", 0, 6, came.append)
+        await asyncio.to_thread(begun.wait, 60)
+        thread = hosting._reading
+        assert thread is not None
+        hosting.stop()
+        goes_on.set()
+        await asyncio.to_thread(thread.shutdown)
+        await asyncio.sleep(0)
+        return came
+
+    assert asyncio.run(stopped()) == []
+
+
+class Stranger:
+    def __init__(self, hosting: Hosting) -> None:
+        self.hosting = hosting
+
+    def turn_away(self) -> None:
+        self.hosting.strangers.pop(cast(_Gate, self))
+
+
+def test_strangers_that_come_and_come_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    hosting = made()
+    for _ in range(STRANGERS_MAX + 40):
+        hosting.come(cast(_Gate, Stranger(hosting)))
+    assert len(hosting.strangers) == STRANGERS_MAX
+    assert len(caplog.records) == len([1, 2, 4, 8, 16, 32])
+
+
+def test_who_is_refused_and_comes_again_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse(hosting: Hosting) -> None:
+        for _ in range(40):
+            _Greeted(hosting).refuse(Refused("it has another store"))
+
+    asyncio.run(refuse(made()))
+    assert len(caplog.records) == len([1, 2, 4, 8, 16, 32])
+    assert "it has another store" in caplog.text
