@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from artemis import Artemis, unavailable
@@ -176,17 +177,39 @@ async def test_acknowledgements(connection: Any) -> None:
 
 @with_connection
 async def test_browsing_and_one_at_a_time(connection: Any) -> None:
-    async with connection.session() as session, session.producer("looked.at") as producer:
+    queue = f"looked.at.{uuid4().hex}"
+    async with connection.session() as session, session.producer(queue) as producer:
         for number in range(3):
             await producer.send(str(number))
-        async with session.browser("looked.at") as browser:
+        async with session.browser(queue) as browser:
             assert [message.body async for message in browser] == ["0", "1", "2"]
-        async with session.consumer("looked.at", prefetch=0) as consumer:
+        async with session.consumer(queue, prefetch=0) as consumer:
             assert [(await consumer.receive(PATIENCE_S)).body for _ in range(3)] == ["0", "1", "2"]
             assert await consumer.receive(0.2) is None
             assert await consumer.receive(0) is None
             await producer.send("late")
             assert (await consumer.receive(PATIENCE_S)).body == "late"
+
+
+@with_connection
+async def test_pulls_of_every_size_take_one_each(connection: Any) -> None:
+    """The credit of pulls does not drift: each brings one message and leaves the next ones to others."""
+    queue = f"pulled.{uuid4().hex}"
+    sizes = [1, 50_000, 300_000, 7, 102_400, 0] * 20
+    async with (
+        connection.session() as session,
+        session.producer(queue) as producer,
+        session.consumer(queue, prefetch=0) as consumer,
+    ):
+        for size in sizes:
+            await producer.send(b"x" * size)
+        for at, size in enumerate(sizes[:-6]):
+            message = await consumer.receive(PATIENCE_S)
+            assert message is not None, at
+            assert len(message.body) == size
+        async with connection.session() as other, other.consumer(queue) as rest:
+            assert [len(body) for body in await bodies(rest, 6)] == sizes[-6:]  # type: ignore[arg-type]
+        assert await consumer.receive(0) is None
 
 
 def test_topics_and_subscriptions(artemis: Artemis) -> None:

@@ -180,18 +180,20 @@ def consuming(pair: Pair, session: SessionPort, prefetch: int = 100):  # type: i
     return consumer
 
 
-def delivered(pair: Pair, channel: int, consumer: int, number: int, body: object = "x") -> None:
-    """Have the server deliver a message like one that the client sends."""
+def delivered(pair: Pair, channel: int, consumer: int, number: int, body: object = "x", expires_at: int = 0) -> int:
+    """Have the server deliver a message like one that the client sends; return the octets of that frame."""
     source = Pair()
     producer = source.core.open_session(Mode.AUTO).open_producer("orders", 0, Answers())
     source.turn()
-    producer.send(Outgoing(body), None)
+    producer.send(Outgoing(body, expiration=expires_at), None)
     (send,) = only(source.turn(), Send)
     assert isinstance(send, Send)
     octets = bytearray(send.message)
     at = message_of(send.message, "").body_at
     octets[at : at + 8] = number.to_bytes(8, "big")
-    pair.say(Receive(message=bytes(octets), consumer=consumer), channel)
+    receive = Receive(message=bytes(octets), consumer=consumer)
+    pair.say(receive, channel)
+    return len(pair.encoder.encode(receive))
 
 
 def test_it_introduces_itself() -> None:
@@ -264,6 +266,73 @@ def test_half_a_window_is_asked_for_again() -> None:
     (again,) = only(pair.turn(), FlowToken)
     assert isinstance(again, FlowToken)
     assert 500 <= again.credits < 1000
+
+
+def given(pair: Pair) -> list[int]:
+    return [packet.credits for packet in only(pair.turn(), FlowToken) if isinstance(packet, FlowToken)]
+
+
+def test_a_pull_makes_good_what_the_last_message_took_and_sets_nothing_anew() -> None:
+    """A real Artemis takes a message off the credit when it is on its way: behind the next pull, if that is quick."""
+    pair = Pair()
+    consumer = consuming(pair, pair.core.open_session(Mode.AUTO), prefetch=0)
+    credit, size = 0, 0
+    for number in range(1, 4):
+        consumer.pull(0)
+        for more in given(pair):
+            assert more > 0
+            credit += more
+        assert credit - size == 1  # one message more, and no second one behind it
+        credit -= size  # late
+        size = delivered(pair, 11, consumer.number, number, b"y" * 100 * number)
+        assert consumer.take(0) is not None
+        assert given(pair) == []
+
+
+def test_pulls_that_overlap_ask_for_one_message() -> None:
+    pair = Pair()
+    consumer = consuming(pair, pair.core.open_session(Mode.AUTO), prefetch=0)
+    consumer.pull(0)
+    consumer.pull(0)
+    assert given(pair) == [1]
+
+
+def test_a_message_that_crossed_the_end_of_a_pull_leaves_the_credit_unknown() -> None:
+    pair = Pair()
+    consumer = consuming(pair, pair.core.open_session(Mode.AUTO), prefetch=0)
+    consumer.pull(-1)
+    assert given(pair) == [1]
+    consumer.forcing, consumer.pulled_nothing = 0, False
+    consumer.window.revoke()
+    assert given(pair) == [0]
+    delivered(pair, 11, consumer.number, 1)
+    assert consumer.take(0) is not None
+    consumer.pull(0)
+    assert given(pair) == [0, 1]
+
+
+def test_a_pull_whose_message_is_over_goes_on() -> None:
+    pair = Pair()
+    consumer = consuming(pair, pair.core.open_session(Mode.AUTO), prefetch=0)
+    consumer.pull(0)
+    assert given(pair) == [1]
+    size = delivered(pair, 11, consumer.number, 1, expires_at=1)
+    pair.core.identity.wall_time = 2
+    assert consumer.take(0) is None
+    assert given(pair) == [size]
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+def test_a_pull_in_force_goes_on_at_another_wire(unseen: bool) -> None:
+    pair = Pair()
+    consumer = consuming(pair, pair.core.open_session(Mode.AUTO), prefetch=0)
+    consumer.pull(0)
+    if unseen:
+        delivered(pair, 11, consumer.number, 1)
+    pair.took.clear()
+    pair.lose()
+    pair.dial()
+    assert [packet.credits for packet in only(pair.took, FlowToken) if isinstance(packet, FlowToken)] == [1]
 
 
 def test_a_large_message_goes_in_pieces_of_which_the_last_is_answered() -> None:

@@ -1,8 +1,7 @@
 """Consumers: how they are made, what they hold, what is settled, and the octets that they may still be sent. [C]
 
-A consumer asks for octets (artemis.md 5.2.8), half a window again whenever half of it was handed out. With prefetch 0
-its window is 0: a pull asks for one message. That nothing is there is found out by a forced delivery, which the server
-answers behind all that it can deliver.
+With prefetch 0 a pull asks for one message (`Window`). That nothing is there is found out by a forced delivery, which
+the server answers behind all that it can deliver.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from entrepot.base.errors import EntrepotError, Inexpressible
 from entrepot.protocols.artemis.conversation.messages import Incoming, joined
 from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Place
+from entrepot.protocols.artemis.conversation.window import Window
 from entrepot.protocols.artemis.headers import headers_at, read_headers
 from entrepot.protocols.artemis.packets import (
     Acknowledge,
     CloseConsumer,
     DeleteQueue,
     Expired,
-    FlowToken,
     ForceDelivery,
     IndividualAcknowledge,
     Packet,
@@ -120,13 +119,12 @@ class ConsumerCore(ConsumerPort):
         self.wish: Wish = wish
         self.place: Place = Place(session.identity, wish)
         self.wake: Callable[[], None] = wake
-        self.window: i64 = 0 if wish.prefetch == 0 and not wish.browser else window
+        self.window: Window = Window(session, number, 0 if wish.prefetch == 0 and not wish.browser else window)
         self.confirmed: bool = False
         self.opening: Answer | None = None  # who waits for it to be open
         self.inbox: deque[Delivery] = deque()
         self.handed: dict[int, Delivery] = {}  # not settled, in order; by the number of the message
         self.processed: i64 = 0
-        self.owed: i64 = 0  # octets that were handed out, and are to be asked for again
         self.large: ReceiveLarge | None = None
         self.pieces: list[bytes] = []
         self.pieces_octets: i64 = 0
@@ -146,36 +144,42 @@ class ConsumerCore(ConsumerPort):
             self.large = packet
             self.pieces.clear()
             self.pieces_octets = 0
-            self.give_back(len(packet.headers) + LARGE_OCTETS)
+            self.window.piece(len(packet.headers) + LARGE_OCTETS)
         elif isinstance(packet, ReceiveContinuation):
             self._gather(packet)
 
     def _gather(self, packet: ReceiveContinuation) -> None:
         """Take a piece of a large message, whose octets are asked for again at once: it could be above the window."""
         large = self.large
-        self.give_back(len(packet.body) + PIECE_OCTETS)
+        size = len(packet.body) + PIECE_OCTETS
+        if large is None or packet.continues:
+            self.window.piece(size)
         if large is None:
             return
         self.pieces.append(packet.body)
         self.pieces_octets += len(packet.body)
         if self.pieces_octets > LARGE_BODY_OCTETS_MAX:
-            self.large = None
-            self.pieces.clear()
+            self.drop_large()
             self.end(f"a message is larger than {LARGE_BODY_OCTETS_MAX} octets")
             return
         if not packet.continues:
             self.large = None
             octets = joined(b"".join(self.pieces), large.headers)
             self.pieces.clear()
-            self._take(octets, 0, large.delivery_count)
+            self._take(octets, size, large.delivery_count)
 
     def _take(self, octets: bytes, size: i64, count: i64) -> None:
-        if self.session.dropping or self.closed:
-            self.give_back(size)
+        window = self.window
+        answered = window.came(size)
+        if self.closed:
+            return
+        if self.session.dropping:
+            window.handed(size)
+            if answered:
+                window.pull()
             return
         number = read_headers(octets, headers_at(octets)).number
         self.inbox.append(Delivery(self, octets, number, size, count))
-        self.pull_due = NEVER
         self.wake()
 
     def _is_forced(self, octets: bytes) -> bool:
@@ -190,7 +194,7 @@ class ConsumerCore(ConsumerPort):
             self.exhausted = True
         else:
             self.pulled_nothing = True
-            self.session.requests.post(FlowToken(consumer=self.number, credits=0))
+            self.window.revoke()
         self.wake()
 
     # -- handing out ---------------------------------------------------------------------------------------------------
@@ -200,9 +204,12 @@ class ConsumerCore(ConsumerPort):
         inbox = self.inbox
         while inbox:
             delivery = inbox.popleft()
-            self.give_back(delivery.size)
+            self.window.handed(delivery.size)
             if self._is_over(delivery):
+                if self.window.octets == 0 and not inbox:
+                    self.window.pull()  # the one that was asked for is still to come
                 continue
+            self.pull_due = NEVER
             if not self.browser:
                 self.handed[int(delivery.number)] = delivery
                 if self.mode not in SETTLES_BY_RANGE:
@@ -230,39 +237,24 @@ class ConsumerCore(ConsumerPort):
 
     def wants_pull(self) -> bool:
         """Tell whether nothing comes unless it is asked for."""
-        return self.window == 0
+        return self.window.octets == 0
 
     def pull(self, timeout_ms: int) -> None:
         """Ask for one message: for what is there now (-1), without end (0), or for so long."""
         if self.inbox:
             return
-        self.credit_one()
+        self.window.pull()
         if timeout_ms < 0:
             self._force()
         elif timeout_ms > 0:
             self.pull_due = self.session.identity.now() + timeout_ms * MILLISECOND
             self.session.ring_at(self.pull_due)
 
-    def credit_one(self) -> None:
-        """Let the server send one message, whatever the size of the last one was."""
-        requests = self.session.requests
-        requests.post(FlowToken(consumer=self.number, credits=0))
-        requests.post(FlowToken(consumer=self.number, credits=1))
-
     def rang(self) -> None:
         """The time of a pull is over: have the server say that there is nothing."""
         self.pull_due = NEVER
         if not self.forcing and not self.inbox:
             self._force()
-
-    def give_back(self, octets: i64) -> None:
-        """So many octets may come again."""
-        if self.window <= 0 or octets == 0:
-            return
-        self.owed += octets
-        if 2 * self.owed >= self.window:
-            self.session.requests.post(FlowToken(consumer=self.number, credits=self.owed))
-            self.owed = 0
 
     # -- settling ------------------------------------------------------------------------------------------------------
 
@@ -304,7 +296,7 @@ class ConsumerCore(ConsumerPort):
         """Forget what is here: the server delivers it again."""
         inbox, self.inbox = self.inbox, deque()
         for delivery in inbox:
-            self.give_back(delivery.size)
+            self.window.handed(delivery.size)
         for delivery in self.handed.values():
             delivery.live = False
         self.handed.clear()
@@ -312,6 +304,8 @@ class ConsumerCore(ConsumerPort):
 
     def drop_large(self) -> None:
         """Forget a large message that is not complete: a server that rolls back writes no more of it."""
+        if self.large is not None:
+            self.window.cut()
         self.large = None
         self.pieces.clear()
 
@@ -326,8 +320,7 @@ class ConsumerCore(ConsumerPort):
                 self.end(str(error))
         else:
             self.confirmed = True
-            if self.window != 0:
-                self.session.requests.post(FlowToken(consumer=self.number, credits=self.window))
+            self.window.open()
             if self.browser:
                 self._force()
         if opening is not None:
@@ -337,13 +330,14 @@ class ConsumerCore(ConsumerPort):
         """The wire is gone, and with it all that came by it."""
         for delivery in self.inbox:
             delivery.live = False
+        self.window.lost(len(self.inbox) > 0)
         self.inbox.clear()
         for delivery in self.handed.values():
             delivery.live = False
         self.handed.clear()
         self.processed = 0
-        self.owed = 0
-        self.drop_large()
+        self.large = None
+        self.pieces.clear()
         self.forcing = 0
 
     def end(self, why: str) -> None:
