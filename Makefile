@@ -41,6 +41,9 @@ $(STAMPS)/venv:
 # In three steps, so that the compiler, and the story of the demo, need not wait for the download of Spark.
 INSTALL := ENTREPOT_PURE=1 $(PIP) install --constraint $(CONSTRAINTS) --no-build-isolation --editable
 
+# Built from source. Where cffi is not there before, it comes out without its library, and pip keeps it so for ever.
+PROTON := --no-build-isolation --no-deps --force-reinstall --no-cache-dir python-qpid-proton
+
 $(STAMPS)/packages-story: $(STAMPS)/venv pyproject.toml $(CONSTRAINTS)
 	@$(PIP) install --constraint $(CONSTRAINTS) setuptools
 	@$(INSTALL) . stomp.py
@@ -53,6 +56,10 @@ $(STAMPS)/packages-compiler: $(STAMPS)/packages-story
 $(STAMPS)/packages-$(EXTRAS): $(STAMPS)/packages-compiler
 	@echo "installing the pinned packages ($(EXTRAS))"
 	@$(INSTALL) '.[$(EXTRAS)]'
+	@mkdir -p build
+	@$(PIP) install --constraint $(CONSTRAINTS) cffi
+	@$(PY) -c 'import proton' 2>/dev/null || $(PIP) install --constraint $(CONSTRAINTS) $(PROTON) 2>build/proton.log \
+		|| echo "Qpid Proton was not built (build/proton.log; it takes gcc and libssl-dev): what needs it will be skipped"
 	@touch '$@'
 
 setup: ## make .venv with the pinned packages, and the compiled build

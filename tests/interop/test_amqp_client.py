@@ -238,7 +238,7 @@ print("done")
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("proton") is None, reason="Qpid Proton: pip install python-qpid-proton")
+@pytest.mark.skipif(importlib.util.find_spec("cproton_ffi") is None, reason="Qpid Proton for Python is not here")
 def test_qpid_proton_for_python_does_all_of_it(broker: ours.Entrepot) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROTON, qpid_clients.amqp_url(broker)],

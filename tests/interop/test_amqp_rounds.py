@@ -64,7 +64,7 @@ while True:
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("proton") is None, reason="Qpid Proton: pip install python-qpid-proton")
+@pytest.mark.skipif(importlib.util.find_spec("cproton_ffi") is None, reason="Qpid Proton for Python is not here")
 def test_kill_9_under_proton_loses_nothing_and_doubles_nothing_that_was_settled(tmp_path: Path) -> None:
     port = free_port()
     broker = Entrepot(tmp_path, arguments=("--listen", f"amqp://{HOST}:{port}")).start().await_ready()
