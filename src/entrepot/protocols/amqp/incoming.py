@@ -25,7 +25,7 @@ from entrepot.core.sending.flow import BLOCKED
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.convert import TRANSFORMER_MARK, Arrived, message_of
-from entrepot.protocols.amqp.large import DiskPace, LargeArrival, find_body
+from entrepot.protocols.amqp.large import LargeArrival, find_body
 from entrepot.protocols.amqp.naming import named
 from entrepot.protocols.amqp.performatives import (
     Accepted,
@@ -47,6 +47,7 @@ from entrepot.protocols.amqp.refusals import (
 )
 from entrepot.protocols.amqp.session import AmqpConnection, AmqpSession, Answer, Link, Txn
 from entrepot.protocols.serving.confirmations import Confirmation
+from entrepot.protocols.serving.pace import DiskPace
 from entrepot.protocols.serving.patience import Held
 from entrepot.protocols.serving.targets import keep_target
 

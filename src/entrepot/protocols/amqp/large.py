@@ -18,11 +18,9 @@ from entrepot.model.message import Message
 from entrepot.protocols.amqp.convert import AMQP_LANGUAGE, FOOTER_MARK, Arrived, large_message_of
 from entrepot.protocols.amqp.primitives import BINARY_8, BINARY_32, STRING_32, UINT_MAX, Source
 from entrepot.protocols.amqp.sections import DATA, FOOTER, HEADER, VALUE, descriptor_of
-from entrepot.protocols.inflow import Inflow, Pace
+from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.large_body import LargeBody
-from entrepot.protocols.session import STOP_DISK, Session
 
-ASKED_MAX: Final = 2  # stretches of 8 MiB that the disk may be behind
 TAIL_OCTETS_MAX: Final = 16 * 1024 * 1024  # of what comes behind the section that is streamed
 
 
@@ -117,29 +115,6 @@ class LargeArrival(Inflow):
             at = source.take(length)
             self.write(tail[at : at + length])
         return b""
-
-
-class DiskPace(Pace):
-    """Stops the reading of a connection while the disk is far behind. ``asked``: how often it has not answered."""
-
-    def __init__(self, session: Session) -> None:
-        self.session: Session = session
-        self.asked: i64 = 0
-
-    def look(self, large: LargeArrival) -> None:
-        """Ask the disk how far it is, after each stretch; when it has not answered so often, read no further."""
-        if not large.is_due():
-            return
-        self.asked += 1
-        if self.asked >= ASKED_MAX or large.is_crowded():
-            self.session.stop_reading(STOP_DISK)
-        large.ask_the_disk(self)
-
-    def reached(self) -> None:
-        """The disk came nearer: read on."""
-        self.asked -= 1
-        if not self.session.closing:
-            self.session.read_on(STOP_DISK)
 
 
 class Piecemeal:

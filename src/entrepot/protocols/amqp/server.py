@@ -16,7 +16,6 @@ from entrepot.base.errors import (
     ShuttingDown,
     StorageError,
 )
-from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import NONE_DELIVERED
@@ -55,16 +54,8 @@ from entrepot.protocols.amqp.session import AmqpSession, Answer, Txn
 from entrepot.protocols.amqp.settling import dispose
 from entrepot.protocols.serving.confirmations import Confirmation
 from entrepot.protocols.serving.life import LEAVING
+from entrepot.protocols.serving.unsendable import Unsendables
 from entrepot.protocols.session import AMQP, Shell
-
-
-class _Unsendable:
-    """A message that could not be said to its reader."""
-
-    def __init__(self, consumer: Consumer, number: int, reason: str) -> None:
-        self.consumer: Consumer = consumer
-        self.number: int = number
-        self.reason: str = reason
 
 
 class _Goodbye(Confirmation):
@@ -103,7 +94,7 @@ class AmqpServerSession(Entering):
         self.channels: dict[int, AmqpSession] = {}
         self.quiet: dict[int, None] = {}  # channels whose sessions our side has ended, and the peer not yet
         self.committing: Committing | None = None
-        self.unsendable: list[_Unsendable] | None = None
+        self.unsendable: Unsendables | None = None
 
     # -- what the machine asks -----------------------------------------------------------------------------------------
 
@@ -137,8 +128,10 @@ class AmqpServerSession(Entering):
 
     def outgoing(self) -> bytes:
         """Return what is to be written."""
-        if self.unsendable is not None:
-            self._bury()
+        unsendable = self.unsendable
+        if unsendable is not None:
+            self.unsendable = None
+            unsendable.bury()
         if self.life < LEAVING and not self.closing:
             self.answer_all()
         return super().outgoing()
@@ -365,15 +358,6 @@ class AmqpServerSession(Entering):
     def cannot_say(self, consumer: Consumer, number: int, reason: str) -> None:
         """A message that was delivered to ``consumer`` has no form here: it becomes a dead letter, soon."""
         if self.unsendable is None:
-            self.unsendable = []
-        self.unsendable.append(_Unsendable(consumer, number, reason))
+            self.unsendable = Unsendables()
+        self.unsendable.add(consumer, number, reason)
         self.note()
-
-    def _bury(self) -> None:
-        unsendable = self.unsendable
-        self.unsendable = None
-        if unsendable is not None:
-            for each in unsendable:
-                queue = each.consumer.queue
-                if queue is not None:
-                    queue.reject(each.consumer, each.number, Reason(UNSENDABLE, each.reason))

@@ -20,13 +20,11 @@ from entrepot.model.message import BODY_TEXT, LANGUAGE_CORE, Message
 from entrepot.protocols.artemis.convert import LARGE_SIZE, large_message_of
 from entrepot.protocols.artemis.headers import NO_BODY, assembled, read_headers
 from entrepot.protocols.artemis.properties import read_properties
-from entrepot.protocols.inflow import Inflow, Pace
+from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.large_body import UNITS, form_for, length_of, to_count
-from entrepot.protocols.session import STOP_DISK, Session
 
 CHUNK_OCTETS_MIN: Final = 256  # smaller pieces would be all heads
 CHUNK_OCTETS_MAX: Final = 1024 * 1024
-ASKED_MAX: Final = 2  # stretches of 8 MiB that the disk may be behind
 UNITS_MAX: Final = (1 << 31) - 1  # of a text: its length is a signed integer
 CHUNK_OCTETS: Final = 100 * 1024  # minLargeMessageSize of a client that says nothing
 
@@ -52,29 +50,6 @@ class LargeArrival(Inflow):
             message.raw = assembled(b"", headers, properties)
             message.body_at = len(NO_BODY)
         return message
-
-
-class DiskPace(Pace):
-    """Stops the reading of a connection while the disk is far behind. ``asked``: how often it has not answered."""
-
-    def __init__(self) -> None:
-        self.session: Session | None = None
-        self.asked: i64 = 0
-
-    def ask(self, session: Session, large: LargeArrival) -> None:
-        """Ask the disk how far it is; when it has not answered so often, ``session`` is read no further."""
-        self.session = session
-        self.asked += 1
-        if self.asked >= ASKED_MAX or large.is_crowded():
-            session.stop_reading(STOP_DISK)
-        large.ask_the_disk(self)
-
-    def reached(self) -> None:
-        """The disk came nearer: read on."""
-        self.asked -= 1
-        session = self.session
-        if session is not None and not session.closing:
-            session.read_on(STOP_DISK)
 
 
 def measure(broker: BrokerCore, message: Message) -> Measurement | None:

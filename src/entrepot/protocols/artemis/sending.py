@@ -28,7 +28,7 @@ from entrepot.model.address import MULTICAST, UNTYPED
 from entrepot.model.message import Message, Rare
 from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.crediting import Crediting
-from entrepot.protocols.artemis.large import DiskPace, LargeArrival
+from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.protocols.artemis.packets import (
     CreateProducer,
     RemoveProducer,
@@ -41,6 +41,7 @@ from entrepot.protocols.artemis.places import place
 from entrepot.protocols.artemis.presenting import routing_in
 from entrepot.protocols.artemis.refusals import ILLEGAL_STATE, CoreRefused
 from entrepot.protocols.artemis.session import CoreSession
+from entrepot.protocols.serving.pace import DiskPace
 from entrepot.protocols.serving.targets import keep_target
 
 PRODUCERS_KEPT: Final = 1_000  # of one session; more are not listed
@@ -64,7 +65,7 @@ class Sending:
         self.targets: dict[str, Target] = {}  # by routing type and address, as the client says it
         self.producers: dict[int, str] = {}  # address by the client's id, for operators
         self.large: LargeArrival | None = None
-        self.pace: DiskPace = DiskPace()
+        self.pace: DiskPace = DiskPace(None)
 
     # -- producers -----------------------------------------------------------------------------------------------------
 
@@ -197,8 +198,8 @@ class Sending:
         large.write(packet.body)
         if packet.continues:
             session.replies.done(packet.require_response, False, packet.correlation)
-            if large.is_due():
-                self._ask_the_disk(large)
+            self.pace.session = session.connection
+            self.pace.look(large)
             return
         self.large = None
         try:
@@ -222,12 +223,6 @@ class Sending:
         self._send(message, target)
         if not transacted:
             large.finish()
-
-    def _ask_the_disk(self, large: LargeArrival) -> None:
-        """Stop reading while the disk is behind: what it has not written yet is in memory."""
-        connection = self.session.connection
-        if connection is not None:
-            self.pace.ask(connection, large)
 
     def end(self) -> None:
         """The session ends: what was half sent was not sent."""

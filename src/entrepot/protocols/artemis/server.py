@@ -16,7 +16,6 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError
-from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.queue.consumer import Consumer
 from entrepot.model.connected import SessionView
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
@@ -26,18 +25,10 @@ from entrepot.protocols.artemis.packets import Disconnect, Packet
 from entrepot.protocols.artemis.reattaching import Lost
 from entrepot.protocols.artemis.reception import FIRST_SESSION, Received, Reception
 from entrepot.protocols.artemis.session import CoreSession
+from entrepot.protocols.serving.unsendable import Unsendables
 from entrepot.protocols.session import CORE, Shell
 
 SERVER_STOPS: Final = 2  # a reason of DISCONNECT
-
-
-class _Unsendable:
-    """A message that could not be said to its consumer."""
-
-    def __init__(self, consumer: Consumer, number: int, reason: str) -> None:
-        self.consumer: Consumer = consumer
-        self.number: int = number
-        self.reason: str = reason
 
 
 class CoreServerSession(Received):
@@ -48,7 +39,7 @@ class CoreServerSession(Received):
         self.protocol = CORE
         self.busy: Commands | None = None  # whose large transaction is being carried out
         self.temporaries: dict[str, None] = {}  # queues of sessions that were closed before the connection
-        self.unsendable: list[_Unsendable] | None = None
+        self.unsendable: Unsendables | None = None
         self.ends: bool = False  # by our own will: sessions end with it
         self.beat_receive = options.ttl_ms * MILLISECOND if options.ttl_ms > 0 else 0
 
@@ -81,8 +72,10 @@ class CoreServerSession(Received):
 
     def outgoing(self) -> bytes:
         """Return what is to be written."""
-        if self.unsendable is not None:
-            self._bury()
+        unsendable = self.unsendable
+        if unsendable is not None:
+            self.unsendable = None
+            unsendable.bury()
         if self.windows > 0 and not self.closing:
             self._check_kept()
         return super().outgoing()
@@ -210,18 +203,9 @@ class CoreServerSession(Received):
     def cannot_say(self, consumer: Consumer, number: int, reason: str) -> None:
         """A message that was delivered to ``consumer`` has no form here: it becomes a dead letter, soon."""
         if self.unsendable is None:
-            self.unsendable = []
-        self.unsendable.append(_Unsendable(consumer, number, reason))
+            self.unsendable = Unsendables()
+        self.unsendable.add(consumer, number, reason)
         self.note()
-
-    def _bury(self) -> None:
-        unsendable = self.unsendable
-        self.unsendable = None
-        if unsendable is not None:
-            for each in unsendable:
-                queue = each.consumer.queue
-                if queue is not None:
-                    queue.reject(each.consumer, each.number, Reason(UNSENDABLE, each.reason))
 
     def closed_channel(self, number: int) -> None:
         """A session said its last word."""

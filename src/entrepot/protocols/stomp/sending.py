@@ -13,9 +13,8 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED
 from entrepot.model import address as names
 from entrepot.model.message import Message
-from entrepot.protocols.inflow import Pace
+from entrepot.protocols.serving.pace import DiskPace
 from entrepot.protocols.serving.session import ServerSession
-from entrepot.protocols.session import STOP_DISK
 from entrepot.protocols.stomp.answers import Answers
 from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
@@ -26,21 +25,6 @@ from entrepot.protocols.stomp.places import Places
 from entrepot.protocols.stomp.transacting import Transacting
 
 GROUP_SEQUENCE_MAX: Final = (1 << 31) - 1  # Java's int, and the journal's
-ASKED_MAX: Final = 2  # one stretch of a large body is on its way to disk while the next one comes in
-
-
-class _DiskPace(Pace):
-    """Lets a large body come in as fast as the disk takes it. ``asked``: how often the disk has not answered."""
-
-    def __init__(self, session: ServerSession) -> None:
-        self.session: ServerSession | None = session
-        self.asked: i64 = 0
-
-    def reached(self) -> None:
-        """The disk came nearer."""
-        self.asked -= 1
-        if self.session is not None:
-            self.session.read_on(STOP_DISK)
 
 
 class Sending:
@@ -58,7 +42,7 @@ class Sending:
         self.targets: dict[bytes, Target] = places.targets
         self.transacting: Transacting = transacting
         self.inflow: Inflow | None = None
-        self.pace: _DiskPace | None = None
+        self.pace: DiskPace | None = None
 
     def send(self) -> None:
         """Do a SEND. Raises Refused, StorageError."""
@@ -214,8 +198,10 @@ class Sending:
         """Pass on what came of a large body; True when it is complete and its message has been sent."""
         reader = self.reader
         inflow.write(reader.large_piece())
-        if inflow.is_due():
-            self._ask_the_disk(inflow)
+        pace = self.pace
+        if pace is None:
+            pace = self.pace = DiskPace(self.session)
+        pace.look(inflow)
         if reader.large_left > 0:
             return False
         self.inflow = None
@@ -234,21 +220,10 @@ class Sending:
             inflow.finish()
         return True
 
-    def _ask_the_disk(self, inflow: Inflow) -> None:
-        """Stop reading when the disk is far behind: what it has not written yet is in memory."""
-        pace = self.pace
-        if pace is None:
-            pace = _DiskPace(self.session)
-            self.pace = pace
-        pace.asked += 1
-        if pace.asked >= ASKED_MAX or inflow.is_crowded():
-            self.session.stop_reading(STOP_DISK)
-        inflow.ask_the_disk(pace)
-
     def end(self) -> None:
         """The connection is gone: a body that is not complete is dropped."""
         if self.pace is not None:
-            self.pace.session = None
+            self.pace.end()
         if self.inflow is not None:
             self.inflow.finish()
             self.inflow = None
