@@ -16,7 +16,7 @@ def test_the_demo_loses_nothing_explains_what_is_stuck_and_leaves_nothing(tmp_pa
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=240,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
