@@ -230,7 +230,7 @@ def test_a_bridge_whose_broker_lives_and_confirms_nothing_is_stalled_since_then(
     for name in ("near", "far"):
         (tmp_path / name).mkdir()
     far = Running(tmp_path / "far", "--ephemeral", "--name", "far", "--listen", f"openwire://127.0.0.1:{port}")
-    towards = f"static:(tcp://127.0.0.1:{jam.port}?wireFormat.maxInactivityDuration=3000)?name=to-far"
+    towards = f"static:(tcp://127.0.0.1:{jam.port}?wireFormat.maxInactivityDuration=12000)?name=to-far"
     near = Running(
         tmp_path / "near", "--ephemeral", "--name", "near", "--connect", towards + "&supervisionInterval=2500"
     )
@@ -238,7 +238,9 @@ def test_a_bridge_whose_broker_lives_and_confirms_nothing_is_stalled_since_then(
         with blocking.connect(openwire(far)) as connection, connection.session() as session:
             session.consumer("queue://Q")
             until(lambda: lines(near, "explain", "Q")[0]["queues"])  # the bridge reads it for that consumer
-            jam.jammed = True  # a link on whose way nothing is would be given up, after two intervals
+            # A link with nothing on its way would be given up after two intervals. Who has just written something says
+            # only later that he lives: the other end must wait for that.
+            jam.jammed = True
             assert near.do("send", "/queue/Q", given="x\n").returncode == 0
             until(lambda: ("near", "bridge-stalled") in codes(lines(near, "explain", "Q", "--alone")))
             stalled = re.compile(r"the bridge to far is stalled since (\d+\.\d) s: its broker lives")

@@ -80,6 +80,7 @@ class Course:
         self.outcome: Outcome | None = None
         self.pausing = ""
         self.silent: list[str] = []  # who did not answer in the round that ended last
+        self._paused = ""  # why it paused last
         self._steps: Final = steps
         self._round: Round | None = None
         self._tag = 0
@@ -121,12 +122,12 @@ class Course:
         return self._end_round() if self.lapses else []
 
     def complaint(self) -> str:
-        """Return why it takes so long, for people."""
-        if self._round is not None:
+        """Return why it takes so long, for people: less is known of the round under way than of the last one."""
+        if not self._paused and self._round is not None:
             silent = [each for each in self._round.requests if each not in self._answers]
             if silent:
                 return "no answer from " + ", ".join(silent)
-        return self.pausing or "the voters are busy"
+        return self._paused or "the voters are busy"
 
     def _look(self) -> list[Ask]:
         assert self._round is not None
@@ -148,7 +149,7 @@ class Course:
         self._answers = {}
         self._failed = {}
         if isinstance(step, Pause):
-            self.pausing = step.why
+            self.pausing = self._paused = step.why
             return []
         self._tag += 1
         self._round = step

@@ -103,6 +103,27 @@ def test_it_begins_only_when_all_are_there() -> None:
     assert room.swap(one(), 0, b"x") == Found(1, b"x")
 
 
+def test_who_runs_out_of_time_hears_what_was_short_and_not_that_nobody_answered() -> None:
+    """The time is over when the next round has just been asked for, as often as not."""
+    room = Room()
+    proposer = one()
+    room.swap(proposer, 0, b"x")
+    course = proposer.read()
+    asks = course.begin()
+    assert course.complaint() == "no answer from a:1, b:1, c:1"
+    for ask in asks[:2]:
+        course.failed(ask.address, ask.tag)
+    assert course.complaint() == "no answer from a:1, b:1, c:1"
+    answer = room.voters["c:1"].weigh(asks[2].request).answer
+    course.answered("c:1", asks[2].tag, answer)
+    short = "1 of 3 voters count, 2 are needed; no answer from a:1, b:1"
+    assert course.complaint() == short
+    again = course.again()
+    assert course.complaint() == short
+    course.failed("a:1", again[0].tag)
+    assert course.complaint() == short
+
+
 @pytest.mark.parametrize("away", ADDRESSES)
 def test_a_majority_is_enough_and_a_minority_is_not(away: str) -> None:
     room = Room()
