@@ -56,3 +56,10 @@ def test_lists_are_written_as_csv(url: str) -> None:
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     assert row["protocol"].startswith("stomp")
     assert row["id"].isdigit()
+    assert run("send", "/queue/orders", "later", "--delay", "1h", "--url", url).exit_code == 0
+    assert run("send", "/queue/=1+1", "odd", "--url", url).exit_code == 0
+    done = run("queue", "list", "-o", "csv", "--url", url)
+    assert {"'=1+1", "orders"} <= {row["name"] for row in csv.DictReader(io.StringIO(done.stdout))}
+    (row, *_) = csv.DictReader(io.StringIO(run("schedule", "list", "-o", "csv", "--url", url).stdout))
+    assert (row["target"], row["number"].isdigit()) == ("queue://orders", True)
+    assert run("stage", "list", "-o", "csv", "--url", url).stdout.startswith("sink,owner,batch,")

@@ -13,7 +13,16 @@ import click
 import msgspec
 
 FORMATS: Final = ("table", "json")
-FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # a queue may be called =HYPERLINK(...)
+FORMULAS: Final = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "\n",
+    *"\uff1d\uff0b\uff0d\uff20",
+)  # a queue may be called =HYPERLINK(...)
 
 output_option = click.option(
     "--output",

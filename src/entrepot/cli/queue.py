@@ -56,7 +56,7 @@ def queue() -> None:
 @queue.command("list")
 @click.argument("pattern", default="")
 @url_option
-@output_option
+@listing_option
 @click.option("--count", "-n", type=click.IntRange(min=1), help="At most so many, by name.")
 @click.option("--all", "-a", "temporary", is_flag=True, help="Temporary queues and plain subscriptions of topics too.")
 def list_(*, pattern: str, url: str, output: str, count: int | None, temporary: bool) -> None:

@@ -10,7 +10,7 @@ import click
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
 from entrepot.cli.managing import Desk, at_desk, tell
-from entrepot.cli.output import output_option, show
+from entrepot.cli.output import listing_option, output_option, show
 
 LISTED_MOST: Final = 500
 
@@ -30,7 +30,7 @@ def schedule() -> None:
 
 @schedule.command("list")
 @url_option
-@output_option
+@listing_option
 @click.option(
     "--count",
     "-n",

@@ -8,7 +8,7 @@ import click
 
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.managing import at_desk, tell
-from entrepot.cli.output import output_option, show
+from entrepot.cli.output import listing_option, output_option, show
 
 COLUMNS: Final = ("sink", "owner", "batch", "part", "state", "messages", "octets", "age_s")
 SINK_COLUMNS: Final = ("sink", "owner", "counter", "newest", "stages", "decided", "published", "memory")
@@ -34,7 +34,7 @@ def stage() -> None:
 
 @stage.command("list")
 @url_option
-@output_option
+@listing_option
 @click.option("--sink", default="", help="Only those of one sink.")
 @click.option("--sinks", is_flag=True, help="List sinks: whose each is, who counts, what is remembered.")
 def list_(*, url: str, output: str, sink: str, sinks: bool) -> None:

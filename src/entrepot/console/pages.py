@@ -52,6 +52,8 @@ SHOWS: Final = (
     ("all", "all"),
 )
 BROWSED: Final = 50  # messages of a page
+LETTER_WORDS: Final = ("dlq", "expiry", "dead")  # in names of queues with dead letters, whatever the case
+LETTER_PLACES: Final = 20
 ROWS: Final = 500  # of connections and consumers
 PAGES_MOST: Final = 10**8
 
@@ -176,13 +178,13 @@ class Pages:
 
     async def overview(self, request: Request, visitor: Visitor) -> Response:
         """All brokers at a glance."""
-        sides = await self.watches.sides(visitor.user, visitor.password)
+        sides = await self.watches.glances(visitor.user, visitor.password)
         views = list(sides.views.items())
         rates = [(await self.watches.of(name, visitor.user, visitor.password)).rates for name in sides.views]
         totals = {
-            "messages": sum(view.total("messages") for _, view in views),
-            "queues": sum(len(view.own()) for _, view in views),
-            "consumers": sum(view.number("totalConsumerCount") for _, view in views),
+            "messages": sum(view.sums["messages"] for _, view in views),
+            "queues": sum(view.lasting for _, view in views),
+            "consumers": sum(view.sums["consumers"] for _, view in views),
             "connections": sum(view.number("connectionCount") for _, view in views),
             "accepted": sum(one.accepted for one in rates),
             "settled": sum(one.settled for one in rates),
@@ -194,10 +196,10 @@ class Pages:
 
     async def history(self, request: Request, visitor: Visitor) -> Response:
         """Return the points of the curve: times, messages in and out a second, of all brokers."""
-        sides = await self.watches.sides(visitor.user, visitor.password)
+        sides = await self.watches.glances(visitor.user, visitor.password)
         sums: dict[int, list[float]] = {}
         for name in sides.views:
-            for at, _, rates in (await self.watches.of(name, visitor.user, visitor.password)).history:
+            for at, rates in (await self.watches.of(name, visitor.user, visitor.password)).history:
                 point = sums.setdefault(int(at) // 3 * 3, [0.0, 0.0])
                 point[0] += rates.accepted
                 point[1] += rates.settled
@@ -205,21 +207,30 @@ class Pages:
         return JSONResponse([times, [sums[at][0] for at in times], [sums[at][1] for at in times]])
 
     async def queues(self, request: Request, visitor: Visitor) -> Response:
-        """Queues, or subscriptions of topics, of one broker or all: searched, sorted, cut into pages here."""
+        """Queues, or subscriptions of topics, of one broker or all: searched, sorted, cut into pages by them."""
         topics = request.url.path == "/topics"
-        wanted = request.query_params.get("broker", "")
-        failures = []
-        if wanted:
-            views = {wanted: await (await self.watches.of(wanted, visitor.user, visitor.password)).current()}
-        else:
-            sides = await self.watches.sides(visitor.user, visitor.password)
-            views = sides.views
-            failures = [(name, str(error)) for name, error in sides.failures.items()]
-        routing = "MULTICAST" if topics else "ANYCAST"
-        every = [(name, queue) for name, view in views.items() for queue in view.queues if queue.routing == routing]
-        listed = QueueList(request, every)
+        listed = QueueList(request, "MULTICAST" if topics else "ANYCAST")
+        failures = await self._fill(listed, visitor)
+        if listed.beyond:
+            failures = await self._fill(listed, visitor)
+        told = [(name, str(error)) for name, error in failures.items()]
         title = "Topics' subscriptions" if topics else "Queues"
-        return self.show(request, visitor, "queues.html", title, list=listed, shows=SHOWS, failures=failures)
+        return self.show(request, visitor, "queues.html", title, list=listed, shows=SHOWS, failures=told)
+
+    async def _fill(self, listed: QueueList, visitor: Visitor) -> dict[str, EntrepotError]:
+        """Ask brokers for the page; far behind in several of them all is asked for, and sorted here."""
+        broker = listed.broker or (self.names[0] if len(self.names) == 1 else "")
+        if not broker and listed.far:
+            whole = await self.watches.sides(visitor.user, visitor.password)
+            listed.choose([(name, queue) for name, view in whole.views.items() for queue in view.queues])
+            return whole.failures
+        wanted = listed.wanted(several=not broker)
+        sides = await self.watches.pages(visitor.user, visitor.password, wanted, broker)
+        if broker and sides.failures:
+            raise sides.failures[broker]
+        every = [(name, queue) for name, found in sides.views.items() for queue in found.rows]
+        listed.fill([found.count for found in sides.views.values()], every, several=not broker)
+        return sides.failures
 
     async def queue(self, request: Request, visitor: Visitor) -> Response:
         """One queue: numbers, messages, what can be done, consumers."""
@@ -271,11 +282,10 @@ class Pages:
     async def letters(self, request: Request, visitor: Visitor) -> Response:
         """Dead letters by cause, with a retry of each group."""
         broker, desk = await self.desk(request, visitor)
-        view = await (await self.watches.of(broker, visitor.user, visitor.password)).current()
         wanted = request.query_params.get("name", "")
-        places = [wanted] if wanted else [one.name for one in view.own() if one.messages and _holds_letters(one.name)]
+        places = [wanted] if wanted else await self._letter_places(broker, visitor)
         rows: list[dict[str, Any]] = []
-        for place in places[:20]:
+        for place in places:
             looked = await desk.ask(f"queue.{place}", "describeLetters")
             rows += [{**one, "place": place} for one in looked["found"]]
 
@@ -300,6 +310,12 @@ class Pages:
         )
         lead = "The newest look at up to 300 letters of each queue, the five most frequent causes first."
         return self.rows(request, visitor, "Dead letters", lead, broker, [table], ask=[("name", "Queue", wanted)])
+
+    async def _letter_places(self, broker: str, visitor: Visitor) -> list[str]:
+        """Return the queues with messages that are called as those of dead letters are, the fullest first."""
+        watch = await self.watches.of(broker, visitor.user, visitor.password)
+        page = await watch.page({"search": LETTER_WORDS, "show": "waiting", "most": LETTER_PLACES})
+        return [queue.name for queue in page.rows]
 
     async def connections(self, request: Request, visitor: Visitor) -> Response:
         """Who is connected, who reads and who does not keep up."""
@@ -349,7 +365,7 @@ class Pages:
 
     async def network(self, request: Request, visitor: Visitor) -> Response:
         """Links between brokers, drawn, and what each carries."""
-        sides = await self.watches.sides(visitor.user, visitor.password)
+        sides = await self.watches.glances(visitor.user, visitor.password)
         links = [{**row, "broker": name} for name, view in sides.views.items() for row in view.bridges]
         members = [
             {**row, "broker": name, "cluster": cluster["name"]}
@@ -477,7 +493,7 @@ class Pages:
 
     async def broker(self, request: Request, visitor: Visitor) -> Response:
         """Whatever a broker tells of itself, and where two differ."""
-        sides = await self.watches.sides(visitor.user, visitor.password)
+        sides = await self.watches.glances(visitor.user, visitor.password)
         keys = sorted({key for view in sides.views.values() for key in view.facts})
         rows = []
         for key in keys:
@@ -530,10 +546,6 @@ def _nowhere(identity: str, failures: Mapping[str, EntrepotError]) -> str:
 
 def _flat(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str) if value is not None else ""
-
-
-def _holds_letters(name: str) -> bool:
-    return "DLQ" in name or "Expiry" in name or "dead" in name.lower()
 
 
 def _cause_selector(row: Mapping[str, Any]) -> str:

@@ -10,10 +10,13 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from entrepot.console.numbers import count
+from entrepot.core.operators.control import DESCRIBED_MOST
+from entrepot.core.operators.overlook import NAME, OLDEST, SHOWN, SORTED
 from entrepot.core.operators.views import QueueView
 
 SIZE: Final = 100  # rows of a page
-SORTS: Final = ("name", "messages", "in_flight", "consumers", "oldest_ms", "accepted", "settled", "dead")
+SORTS: Final = (NAME, OLDEST, *SORTED)
+PAGES_MOST: Final = 10**6
 
 Buttons = Callable[[dict[str, Any]], list[tuple[str, dict[str, str]]]]
 
@@ -43,27 +46,65 @@ class Table:
 
 
 class QueueList:
-    """One page of queues, as the query of a request wants it. ``count``: how many there are in all."""
+    """One page of queues, as the query of a request wants it; `fill` it. ``count``: how many there are in all."""
 
-    def __init__(self, request: Request, every: Sequence[tuple[str, QueueView]]) -> None:
+    def __init__(self, request: Request, routing: str) -> None:
         query = request.query_params
         self.place: Final = request.url.path
+        self.routing: Final = routing
         self.query: Final = query.get("q", "")[:200]
-        self.show: Final = query.get("show", "own")
+        self.show: Final = query.get("show", "own") if query.get("show") in SHOWN else "own"
         self.broker: Final = query.get("broker", "")
         self.sort: Final = query.get("sort", "messages") if query.get("sort") in SORTS else "messages"
         self.down: Final = query.get("down", "1") == "1"
-        found = [pair for pair in every if self._wanted(pair[1])]
-        found.sort(key=lambda pair: (pair[1].name, pair[0]))
-        if self.sort != "name" or self.down:
-            found.sort(key=lambda pair: getattr(pair[1], self.sort), reverse=self.down)
-        self.count: Final = len(found)
+        self.page = max(1, count(query.get("page", "1"), PAGES_MOST) or 1)
+        self.count = 0
+        self.rows: list[tuple[str, QueueView]] = []
+
+    def wanted(self, *, several: bool) -> dict[str, object]:
+        """Return what a broker is asked for; of ``several``, each for all up to the end of the page."""
+        skip = (self.page - 1) * SIZE
+        found: dict[str, object] = {"search": self.query, "show": self.show, "routing": self.routing}
+        cut = {"skip": 0, "most": skip + SIZE} if several else {"skip": skip, "most": SIZE}
+        return {**found, "sort": self.sort, "down": self.down, **cut}
+
+    @property
+    def far(self) -> bool:
+        """Whether brokers side by side cannot be asked for so many."""
+        return self.page * SIZE > DESCRIBED_MOST
+
+    @property
+    def beyond(self) -> bool:
+        """Whether there is no such page; it is the last one from now on."""
         last = max(1, -(-self.count // SIZE))
-        self.page: Final = min(last, max(1, count(query.get("page", "1")) or 1))
+        if self.page <= last:
+            return False
+        self.page = last
+        return True
+
+    def fill(self, counts: Sequence[int], every: Sequence[tuple[str, QueueView]], *, several: bool) -> None:
+        """Take what brokers answered: how many each has, and rows; of ``several``, in any order."""
+        self.count = sum(counts)
+        start = (self.page - 1) * SIZE if several else 0
+        self.rows = (self._in_order(every) if several else list(every))[start : start + SIZE]
+
+    def choose(self, every: Sequence[tuple[str, QueueView]]) -> None:
+        """Take all queues that there are, and choose."""
+        found = [pair for pair in every if self._wanted(pair[1])]
+        self.count = len(found)
+        self.page = min(self.page, max(1, -(-self.count // SIZE)))
         start = (self.page - 1) * SIZE
-        self.rows: Final = found[start : start + SIZE]
-        self.first: Final = start + 1
-        self.last: Final = start + len(self.rows)
+        self.rows = self._in_order(found)[start : start + SIZE]
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first row, from 1."""
+        return (self.page - 1) * SIZE + 1
+
+    @property
+    def last(self) -> int:
+        """Return the number of the last row."""
+        return (self.page - 1) * SIZE + len(self.rows)
 
     def at(self, page: int) -> str:
         """Return where another page is."""
@@ -79,7 +120,15 @@ class QueueList:
         said |= {"down": int(self.down), **changes}
         return f"{self.place}?{urlencode({name: value for name, value in said.items() if value != ''})}"
 
+    def _in_order(self, every: Sequence[tuple[str, QueueView]]) -> list[tuple[str, QueueView]]:
+        found = sorted(every, key=lambda pair: (pair[1].name, pair[0]))
+        if self.sort != "name" or self.down:
+            found.sort(key=lambda pair: getattr(pair[1], self.sort), reverse=self.down)
+        return found
+
     def _wanted(self, queue: QueueView) -> bool:
+        if queue.routing != self.routing:
+            return False
         if self.query and self.query.lower() not in queue.name.lower():
             return False
         if self.show == "all":

@@ -27,8 +27,9 @@ from entrepot.console.jolokia.requests import JolokiaRequest, decoded, of_body, 
 from entrepot.console.jolokia.world import World
 from entrepot.console.numbers import count
 from entrepot.console.watch import Watches
+from entrepot.core.operators.overlook import OLD_MS
 from entrepot.core.operators.views import QueueView
-from entrepot.management.view import OLD_MS, Asker, BrokerView
+from entrepot.management.view import Asker, BrokerView
 
 JSON_TYPE: Final = "text/plain; charset=utf-8"  # as Jolokia's own default; `mimeType` changes it
 EXPLAINED: Final = 20  # queues whose reasons a detailed scrape asks for

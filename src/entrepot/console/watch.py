@@ -1,56 +1,118 @@
 """Views of brokers that are fresh enough: asked for when somebody looks, once for all who look at the same.
 
-However many pages are open, a broker is asked for all of itself once in `LEAST` s, and less often when that is much: a
-view that took 0.1 s is taken every 4 s (`SHARE`). So what a broker works for being looked at is bounded.
+However many pages are open, a broker is asked for the same once in `LEAST` s, and less often when that is much: what
+took 0.1 s is asked for every 4 s (`SHARE`). So what a broker works for being looked at is bounded. Pages for people ask
+for a glance and for one page of queues; all queues one by one are for metrics alone, and for a page far behind.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, TimedOut
 from entrepot.console.desk import Desk, Desks
-from entrepot.management.view import BrokerView, Rates, Sides, look, rates
+from entrepot.management.view import BrokerView, Found, Glance, Rates, Sides, glance, look, page_of, rates
 
 LEAST: Final = 1.5  # s between two views
 SHARE: Final = 0.025  # of a broker's time that looking at it may take
 PATIENCE: Final = 5.0  # s that a page waits for a broker that does not answer
 SHORT: Final = 0.05  # s for what is late already
 ASKING_MOST: Final = 500  # questions under way, over all who ask
+TYPING: Final = 0.25  # of a broker's time that new pages of queues may take
+PAGES_MOST: Final = 50  # pages of queues that are kept
+FORGOTTEN: Final = 30.0  # s after which a page that nobody looks at is forgotten
 HISTORY: Final = 900  # points of the curves: 22 minutes and more
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
 class Watch:
-    """The views of one broker as one user sees it. ``history``: (s since 1970, waiting, rates), the newest last."""
+    """What one broker tells one user. ``history``: (s since 1970, rates), the newest last."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk: Final = desk
-        self.view: BrokerView | None = None
         self.rates = Rates()
-        self.history: deque[tuple[float, int, Rates]] = deque(maxlen=HISTORY)
+        self.history: deque[tuple[float, Rates]] = deque(maxlen=HISTORY)
+        self._views: Final = Kept(lambda: look(desk))
+        self._glances: Final = Kept(lambda: glance(desk))
+        self._pages: dict[str, Kept[Found]] = {}
+        self._noted: Glance | None = None
+        self._turn: Final = asyncio.Lock()
+        self._free_at = 0.0
+
+    async def current(self) -> BrokerView:
+        """Return a view of all of it that is at most an interval old. Raises EntrepotError."""
+        return await self._views.current()
+
+    async def glance(self) -> Glance:
+        """Return all but its queues one by one, at most an interval old. Raises EntrepotError."""
+        now = await self._glances.current()
+        before = self._noted
+        if before is None or now.at > before.at:
+            self.rates = rates(before, now)
+            self._noted = now
+            self.history.append((time.time(), self.rates))
+        return now
+
+    async def page(self, wanted: Mapping[str, object]) -> Found:
+        """Return a page of its queues, sorted and searched by the broker, at most an interval old.
+
+        Raises EntrepotError.
+        """
+        key = json.dumps(wanted, sort_keys=True)
+        kept = self._pages.get(key)
+        if kept is None:
+            self._forget()
+            kept = self._pages[key] = Kept(lambda: self._in_turn(wanted))
+        return await kept.current(len(self._pages))
+
+    async def _in_turn(self, wanted: Mapping[str, object]) -> Found:
+        """Ask for one page after the other, with pauses: who types fast in a search takes `TYPING` of a broker."""
+        async with self._turn:
+            await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+            began = time.monotonic()
+            try:
+                return await page_of(self.desk, wanted)
+            finally:
+                now = time.monotonic()
+                self._free_at = now + (now - began) * (1 / TYPING - 1)
+
+    def _forget(self) -> None:
+        limit = time.monotonic() - FORGOTTEN
+        self._pages = {key: kept for key, kept in self._pages.items() if kept.wanted > limit}
+        while len(self._pages) >= PAGES_MOST:
+            del self._pages[min(self._pages, key=lambda key: self._pages[key].wanted)]
+
+
+class Kept(Generic[T]):
+    """One answer of a broker, kept for an interval that lets asking take `SHARE` of the broker's time."""
+
+    def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
+        self.value: T | None = None
+        self.wanted = 0.0
+        self._ask: Final = ask
+        self._at = 0.0
+        self._took = 0.0
         self._lock: Final = asyncio.Lock()
 
-    async def current(self, *, fresh: bool = False) -> BrokerView:
-        """Return a view that is at most an interval old; ``fresh``: of now. Raises EntrepotError."""
-        asked = time.monotonic()
+    async def current(self, shares: int = 1) -> T:
+        """Return it, asked for anew when it is old; ``shares``: how many of its kind share the time."""
+        asked = self.wanted = time.monotonic()
         async with self._lock:
-            view = self.view
-            if view is not None:
-                interval = max(LEAST, view.took / SHARE)
-                newer = view.at - view.took >= asked if fresh else asked - view.at < interval
-                if newer:
-                    return view
-            now = await look(self.desk)
-            self.rates = rates(view, now)
-            self.view = now
-            self.history.append((time.time(), now.total("messages"), self.rates))
-            return now
+            value = self.value
+            if value is not None and asked - self._at < max(LEAST, shares * self._took / SHARE):
+                return value
+            began = time.monotonic()
+            value = self.value = await self._ask()
+            self._at = time.monotonic()
+            self._took = self._at - began
+            return value
 
 
 class Watches:
@@ -70,14 +132,28 @@ class Watches:
             watch = self._watches[desk] = Watch(desk)
         return watch
 
-    async def sides(self, user: str, password: str) -> Sides:
+    async def sides(self, user: str, password: str) -> Sides[BrokerView]:
         """Return all brokers side by side; one that does not answer takes nothing away from the others."""
+        return await self._each("view", user, password, lambda watch: watch.current())
 
-        async def view(name: str) -> BrokerView:
-            return await (await self.of(name, user, password)).current()
+    async def glances(self, user: str, password: str) -> Sides[Glance]:
+        """Return all brokers side by side, without their queues."""
+        return await self._each("glance", user, password, lambda watch: watch.glance())
 
-        views, failures = await self._late.of(list(self.desks.brokers), ("view", user, password), view)
-        return Sides(views, failures)
+    async def pages(self, user: str, password: str, wanted: Mapping[str, object], broker: str = "") -> Sides[Found]:
+        """Return a page of the queues of each broker, or of one."""
+        key = "page " + json.dumps(wanted, sort_keys=True)
+        return await self._each(key, user, password, lambda watch: watch.page(wanted), broker)
+
+    async def _each(
+        self, what: str, user: str, password: str, ask: Callable[[Watch], Awaitable[S]], broker: str = ""
+    ) -> Sides[S]:
+        async def one(name: str) -> S:
+            return await ask(await self.of(name, user, password))
+
+        names = [broker] if broker else list(self.desks.brokers)
+        found, failures = await self._late.of(names, (what, user, password), one)
+        return Sides(found, failures)
 
     async def asked(
         self, user: str, password: str, operation: str, *values: object

@@ -7,24 +7,28 @@ them bounded steps of the broker, so that one of 10,000 queues holds no message 
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
 from entrepot.base.errors import EntrepotError
+from entrepot.core.operators.overlook import OLD_MS, is_dead_letters
 from entrepot.core.operators.views import QueueView
+
+T = TypeVar("T")
 
 PAGE: Final = 500  # queues of one request: the most that `describeQueues` answers with
 FULL: Final = 90  # % of memory or disk from which on it is an alarm
-OLD_MS: Final = 60_000  # age of a message that waits without a reader, from which on it is an alarm
 ALARMS_MOST: Final = 100
 ASKED: Final = (
     *("name", "version", "nodeID", "active", "backup", "clustered", "securityEnabled", "uptime", "uptimeMillis"),
-    *("addressCount", "queueCount", "connectionCount", "sessionCount", "totalConsumerCount", "totalMessageCount"),
-    *("totalMessagesAdded", "totalMessagesAcknowledged", "addressMemoryUsage", "addressMemoryUsagePercentage"),
-    *("diskStoreUsage", "globalMaxSize", "currentTimeMillis", "acceptorsAsJSON"),
+    *("addressCount", "queueCount", "connectionCount", "sessionCount", "addressMemoryUsage"),
+    *("addressMemoryUsagePercentage", "diskStoreUsage", "globalMaxSize", "currentTimeMillis", "acceptorsAsJSON"),
 )
+"""What is read at once. Totals over all queues are not: each would be one long step of the broker."""
 
 
 class Asker(Protocol):
@@ -62,13 +66,42 @@ class BrokerView(msgspec.Struct):
         """Return a fact that is a number."""
         return int(self.facts.get(name) or 0)
 
-    def total(self, field: str) -> int:
-        """Return the sum of a field of all queues."""
-        return sum(int(getattr(queue, field)) for queue in self.queues)
-
     def own(self) -> list[QueueView]:
         """Return the queues that are somebody's: not the temporary ones."""
         return [queue for queue in self.queues if not queue.temporary]
+
+
+class Glance(msgspec.Struct):
+    """One broker at one moment without its queues. ``sums``: over them; ``ailing``: those that want a look."""
+
+    facts: dict[str, Any]
+    sums: dict[str, int]
+    ailing: list[QueueView]
+    bridges: list[dict[str, Any]]
+    clusters: list[dict[str, Any]]
+    at: float
+    took: float
+
+    @property
+    def name(self) -> str:
+        """What the broker is called."""
+        return str(self.facts.get("name", ""))
+
+    def number(self, name: str) -> int:
+        """Return a fact that is a number."""
+        return int(self.facts.get(name) or 0)
+
+    @property
+    def lasting(self) -> int:
+        """How many queues are somebody's: not the temporary ones."""
+        return self.sums["queues"] - self.sums["temporary"]
+
+
+class Found(msgspec.Struct):
+    """One page of queues. ``count``: how many there are in all."""
+
+    count: int
+    rows: list[QueueView]
 
 
 class Rates(msgspec.Struct):
@@ -90,6 +123,29 @@ async def look(asker: Asker) -> BrokerView:
     return BrokerView(facts, queues, bridges, clusters, now, now - began)
 
 
+async def glance(asker: Asker) -> Glance:
+    """Ask for all of a broker but its queues one by one. Raises EntrepotError."""
+    began = time.monotonic()
+    facts = await asker.ask("broker", "describeAttributes", ",".join(ASKED))
+    sums = await asker.ask("broker", "describeSums")
+    ailing = msgspec.convert(sums.pop("ailing"), list[QueueView])
+    bridges = await asker.ask("broker", "describeBridges")
+    clusters = await asker.ask("broker", "describeClusters")
+    now = time.monotonic()
+    totals = {
+        "totalMessageCount": sums["messages"],
+        "totalConsumerCount": sums["consumers"],
+        "totalMessagesAdded": sums["accepted"],
+        "totalMessagesAcknowledged": sums["settled"],
+    }
+    return Glance({**facts, **totals}, sums, ailing, bridges, clusters, now, now - began)
+
+
+async def page_of(asker: Asker, wanted: Mapping[str, object]) -> Found:
+    """Ask for one page of queues; ``wanted``: see `describeQueuePage` (docs/managing.md). Raises EntrepotError."""
+    return msgspec.convert(await asker.ask("broker", "describeQueuePage", json.dumps(wanted)), Found)
+
+
 async def all_queues(asker: Asker, pattern: str = "") -> list[QueueView]:
     """Return all queues, or those that a pattern covers, by name. Raises EntrepotError."""
     found: list[QueueView] = []
@@ -106,21 +162,15 @@ async def queue_named(asker: Asker, name: str) -> QueueView:
     return msgspec.convert(await asker.ask(f"queue.{name}", "describe"), QueueView)
 
 
-def rates(before: BrokerView | None, now: BrokerView) -> Rates:
-    """Return what happened a second between two views; nothing where a broker began anew."""
+def rates(before: Glance | None, now: Glance) -> Rates:
+    """Return what happened a second between two glances; nothing where a broker began anew, or a queue was deleted."""
     if before is None or now.at <= before.at or before.number("uptimeMillis") > now.number("uptimeMillis"):
         return Rates()
-    then = {queue.name: queue for queue in before.queues}
-    sums = [0, 0, 0]
-    for queue in now.own():  # answers to who looks go through temporary queues
-        old = then.get(queue.name)
-        for at, field in enumerate(("accepted", "delivered", "settled")):
-            sums[at] += max(0, getattr(queue, field) - (0 if old is None else getattr(old, field)))
     span = now.at - before.at
-    return Rates(*(one / span for one in sums))
+    return Rates(*(max(0, now.sums[one] - before.sums[one]) / span for one in ("accepted", "delivered", "settled")))
 
 
-def alarms(view: BrokerView) -> list[Alarm]:
+def alarms(view: Glance) -> list[Alarm]:
     """Return what is wrong with a broker, the worst first."""
     found: list[Alarm] = []
     memory, disk = (
@@ -139,19 +189,14 @@ def alarms(view: BrokerView) -> list[Alarm]:
         if bridge.get("state") not in ("open", "started", None):
             why = str(bridge.get("error") or bridge.get("state"))
             found.append(Alarm("error", f"the bridge {bridge.get('connector')} is not open", why))
-    for queue in view.own():
+    for queue in view.ailing:
         found += _alarms_of(queue)
     found.sort(key=lambda alarm: alarm.level != "error")
     return found[:ALARMS_MOST]
 
 
-def is_dead_letters(queue: QueueView) -> bool:
-    """Say whether a queue is called like those of dead letters, of either family."""
-    return queue.name in ("DLQ", "ExpiryQueue") or queue.name.startswith(("ActiveMQ.DLQ", "DLQ."))
-
-
 def _alarms_of(queue: QueueView) -> list[Alarm]:
-    if is_dead_letters(queue):
+    if is_dead_letters(queue.name):
         if not queue.messages:
             return []
         return [Alarm("warning", f"{queue.messages:,} dead letters", "see their causes", queue.name)]
@@ -163,9 +208,9 @@ def _alarms_of(queue: QueueView) -> list[Alarm]:
     return []
 
 
-class Sides:
+class Sides(Generic[T]):
     """Several brokers, looked at side by side: a view of each that answers, and why of each that does not."""
 
-    def __init__(self, views: dict[str, BrokerView], failures: dict[str, EntrepotError]) -> None:
+    def __init__(self, views: dict[str, T], failures: dict[str, EntrepotError]) -> None:
         self.views: Final = views
         self.failures: Final = failures

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
@@ -17,6 +19,12 @@ def test_json_has_every_field_one_row_a_line(capsys: pytest.CaptureFixture[str])
 def test_csv_has_the_columns_plain_and_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
     show([{"name": '=A1,"x"', "size": 1234, "on": True, "none": None}], ("name", "size", "on", "none"), "csv")
     assert capsys.readouterr().out == 'name,size,on,none\n"\'=A1,""x""",1234,true,\n'
+    for text in ("=1", "+1", "-1", "@a", "\t=1", "\n=1", "\uff1d1"):
+        show([{"name": text}], ("name",), "csv")
+        ((kept,),) = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
+        assert kept == "'" + text
+    show([{"size": -7, "text": "a=1"}], ("size", "text"), "csv")
+    assert capsys.readouterr().out == "size,text\n-7,a=1\n"
     show([], ("name",), "csv")
     assert capsys.readouterr().out == "name\n"
 

@@ -14,7 +14,7 @@ from entrepot.console import metrics as encoder
 from entrepot.console.metrics import details, metrics
 from entrepot.console.tools import stuck
 from entrepot.core.operators.views import QueueView
-from entrepot.management.view import BrokerView, alarms, rates
+from entrepot.management.view import BrokerView, Glance, alarms, rates
 from unit.cluster.test_link import Setup
 from unit.console.test_jolokia import FACTS, queue
 
@@ -25,6 +25,11 @@ LINE = re.compile(
 
 def view(*queues: dict[str, Any], at: float = 1.0, **facts: Any) -> BrokerView:
     return BrokerView({**FACTS, **facts}, msgspec.convert(list(queues), list[QueueView]), [], [], at, 0.1)
+
+
+def glimpse(*ailing: dict[str, Any], at: float = 1.0, accepted: int = 9, **facts: Any) -> Glance:
+    sums = {"accepted": accepted, "delivered": 0, "settled": 0, "queues": 5, "temporary": 2}
+    return Glance({**FACTS, **facts}, sums, msgspec.convert(list(ailing), list[QueueView]), [], [], at, 0.1)
 
 
 def test_each_line_is_a_sample_and_labels_are_escaped() -> None:
@@ -64,16 +69,18 @@ def test_no_series_comes_twice() -> None:
 
 
 def test_rates_are_of_a_second_and_none_over_a_restart() -> None:
-    before, after = view(queue("a", 1), at=1.0), view({**queue("a", 1), "accepted": 29}, at=3.0, uptimeMillis=3000)
+    before, after = glimpse(at=1.0), glimpse(accepted=29, at=3.0, uptimeMillis=3000)
     assert rates(before, after).accepted == 10.0
-    assert rates(after, view(queue("a", 1), at=5.0, uptimeMillis=10)).accepted == 0.0
+    assert rates(after, glimpse(accepted=40, at=5.0, uptimeMillis=10)).accepted == 0.0
+    assert rates(after, glimpse(accepted=7, at=5.0, uptimeMillis=5000)).accepted == 0.0  # a queue was deleted
     assert rates(None, after).accepted == 0.0
+    assert after.lasting == 3
 
 
 def test_alarms_say_what_is_wrong_and_why() -> None:
     old = {**queue("slow", 4), "oldest_ms": 120_000}
     paused = {**queue("held", 1), "paused": True}
-    found = alarms(view(old, paused, queue("ActiveMQ.DLQ", 2), addressMemoryUsagePercentage=95))
+    found = alarms(glimpse(old, paused, queue("ActiveMQ.DLQ", 2), addressMemoryUsagePercentage=95))
     assert [(one.level, one.queue) for one in found] == [
         ("error", ""), ("warning", "slow"), ("warning", "held"), ("warning", "ActiveMQ.DLQ"),
     ]  # fmt: skip

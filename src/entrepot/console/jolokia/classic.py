@@ -18,8 +18,8 @@ from entrepot.console.jolokia.calling import fitted
 from entrepot.console.jolokia.classic_queue import QueueVerbs
 from entrepot.console.jolokia.names import ObjectName, plain
 from entrepot.console.jolokia.world import Readers, Row, World, readers, shape
+from entrepot.core.operators.overlook import is_dead_letters
 from entrepot.core.operators.views import QueueView
-from entrepot.management.view import is_dead_letters
 
 DOMAIN: Final = "org.apache.activemq"
 FACTS: Final = (
@@ -249,7 +249,7 @@ class ClassicBeans:
     async def _health(self, base: dict[str, str]) -> Bean:
         found = []
         for queue in await self.world.queues():
-            if queue.waiting and not queue.consumers and not queue.temporary and not is_dead_letters(queue):
+            if queue.waiting and not queue.consumers and not queue.temporary and not is_dead_letters(queue.name):
                 found.append(
                     {"healthId": "org.apache.activemq.noConsumer", "level": "WARNING", "resource": queue.name,
                      "message": f"Queue {queue.name} has no consumers"}
@@ -287,7 +287,7 @@ class ClassicBeans:
             row = {
                 **msgspec.to_builtins(view),
                 "name": title,
-                "dlq": is_dead_letters(view),
+                "dlq": is_dead_letters(view.name),
                 "producers": producers.get(view.address, 0),
                 "subscriptions": pointers.get(view.name, []),
             }

@@ -17,6 +17,7 @@ from entrepot.core.operators.divert_control import create_divert, destroy_divert
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
+from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
 from entrepot.core.operators.roles import role_rows, roles
 from entrepot.core.operators.storage import storage
@@ -138,6 +139,8 @@ class BrokerControl(Control):
             "rollbackPreparedTransaction": lambda given: self._finish(given, commits=False),
             "sendQueueInfoToQueue": lambda given: broker.informant.send_queue_info(given.text(0), given.text(1, "")),
             "describeQueues": self._describe_queues,
+            "describeQueuePage": lambda given: QueuePage(broker, given),
+            "describeSums": lambda given: Sums(broker),
             "describeResources": self._describe_resources,
             "describeConsumers": lambda given: self._consumers(given.text(0, ""))[:DESCRIBED_MOST],
             "describeConnections": self._describe_connections,

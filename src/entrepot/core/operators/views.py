@@ -135,7 +135,7 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         on_disk=int(backlog.paged_count),
         consumers=queue.roster.readers(),
         octets=int(backlog.octets),
-        oldest_ms=_oldest(broker, queue),
+        oldest_ms=oldest_of(broker, queue),
         paused=queue.gate.paused,
         durable=queue.durable,
         temporary=queue.temporary,
@@ -152,7 +152,8 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
     )
 
 
-def _oldest(broker: BrokerCore, queue: Queue) -> int:
+def oldest_of(broker: BrokerCore, queue: Queue) -> int:
+    """Return the age of the next message, ms; reads it from disk when none is in memory."""
     found = queue.stock.walk().step(1)
     if not found or not found[0].message.timestamp:
         return 0
