@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import ours
 import pytest
 from artemis import Artemis, unavailable
 
 import entrepot
-from entrepot import Acknowledge, Message
-from entrepot.base.errors import InvalidSelector, TransactionRolledBack
+from entrepot import Acknowledge, Message, Xid
+from entrepot.base.errors import InvalidSelector, Refused, TransactionRolledBack
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Artemis: {unavailable()}")
 
@@ -31,7 +32,7 @@ def artemis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Artemis]:
     broker.kill()
 
 
-def core(broker: Artemis) -> str:
+def core(broker: Artemis | ours.Entrepot) -> str:
     return broker.url.replace("tcp://", "core://")
 
 
@@ -256,6 +257,80 @@ async def test_what_is_refused(connection: Any) -> None:
         with pytest.raises(InvalidSelector):
             async with session.consumer("refused", selector="a ="):
                 pass
+
+
+@pytest.fixture(params=["Artemis", "ours"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Artemis | ours.Entrepot]:
+    """A broker of its own, to be killed."""
+    theirs = Artemis(tmp_path)
+    broker = theirs if request.param == "Artemis" else ours.like_artemis(tmp_path / "ours", theirs)
+    broker.start().await_ready()
+    yield broker
+    broker.kill()
+
+
+def test_branches_of_distributed_transactions(either: Artemis | ours.Entrepot) -> None:
+    asyncio.run(_branches(core(either)))
+
+
+async def _branches(url: str) -> None:
+    done, undone = Xid(7, b"done", b"\0\xff"), Xid(7, b"undone")
+    async with asyncio.timeout(60), entrepot.connect(url) as connection, entrepot.connect(url) as other:
+        async with connection.session() as session, session.producer("orders") as producer:
+            for number in range(3):
+                await producer.send(str(number))
+        async with (
+            connection.session(Acknowledge.TRANSACTED, xa=True) as session,
+            session.producer("results") as producer,
+            session.consumer("orders") as orders,
+        ):
+            await session.begin_branch(done)
+            await producer.send(f"{(await orders.receive(PATIENCE_S)).body} done")
+            await session.end_branch(done)
+            assert await connection.prepare(done)
+            assert await other.prepared() == [done]
+            async with other.session() as watching, watching.consumer("results") as results:
+                assert await results.receive(0.2) is None
+                await other.commit(done)
+                assert (await results.receive(PATIENCE_S)).body == "0 done"
+            await session.begin_branch(undone)
+            await producer.send(f"{(await orders.receive(PATIENCE_S)).body} never")
+            await session.end_branch(undone)
+            await connection.rollback(undone)
+            left = {(await orders.receive(PATIENCE_S)).body for _ in range(2)}
+            assert left == {"1", "2"}
+        assert await other.prepared() == []
+        with pytest.raises(Refused):
+            await connection.commit(Xid(3, b"unknown"))
+        async with other.session() as session, session.consumer("orders") as orders:
+            assert {(await orders.receive(PATIENCE_S)).body for _ in range(2)} == {"1", "2"}
+        async with other.session() as session, session.consumer("results") as results:
+            assert await results.receive(0.2) is None
+
+
+def test_what_is_prepared_survives_a_kill_and_what_is_not_does_not(either: Artemis | ours.Entrepot) -> None:
+    asyncio.run(_prepared_and_killed(either))
+
+
+async def _prepared_and_killed(broker: Artemis | ours.Entrepot) -> None:
+    kept, lost = Xid(1, b"kept"), Xid(1, b"lost")
+    url = f"failover:({core(broker)})?maxReconnectDelay=100"
+    async with asyncio.timeout(90), entrepot.connect(url) as connection:
+        for xid in (kept, lost):
+            session = connection.session(Acknowledge.TRANSACTED, xa=True)
+            await session.begin_branch(xid)
+            await (await session.producer("out")).send(xid.global_id.decode())
+            await session.end_branch(xid)
+        assert await connection.prepare(kept)
+        await asyncio.to_thread(broker.kill)
+        await asyncio.to_thread(lambda: broker.start().await_ready())
+        assert await connection.prepared() == [kept]
+        with pytest.raises(TransactionRolledBack):
+            await connection.prepare(lost)
+        await connection.commit(kept)
+        async with connection.session() as plain, plain.consumer("out") as consumer:
+            assert await bodies(consumer, 1) == ["kept"]
+            assert await consumer.receive(0.2) is None
 
 
 def test_kill_and_again(tmp_path: Path) -> None:

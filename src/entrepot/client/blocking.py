@@ -120,7 +120,8 @@ class Session(Closing):
     def begin_branch(self, xid: Xid) -> None:
         """Let all that this session sends and receives from now on belong to a branch of a distributed transaction.
 
-        The session is TRANSACTED. The other steps are those of the coordinator: `Connection.prepare` and its like.
+        The session is TRANSACTED, and over CORE opened with ``xa=True``. The other steps are those of the coordinator:
+        `Connection.prepare` and its like.
         Raises TransactionError when the session has a transaction that is not ended.
         """
         self._portal.call(lambda: self._inner.begin_branch(xid))
@@ -353,10 +354,18 @@ class Connection(Closing):
         self._inner = inner
 
     def session(
-        self, mode: Acknowledge = Acknowledge.AUTO, *, redelivery: dict[str, RedeliveryPolicy] | None = None
+        self,
+        mode: Acknowledge = Acknowledge.AUTO,
+        *,
+        redelivery: dict[str, RedeliveryPolicy] | None = None,
+        xa: bool = False,
     ) -> Session:
-        """Open a session whose messages count as processed as ``mode`` says. Raises Unreachable."""
-        return Session(self._portal, self._portal.run(lambda: self._inner.session(mode, redelivery=redelivery)))
+        """Open a session whose messages count as processed as ``mode`` says. Raises Unreachable.
+
+        ``xa``: a TRANSACTED one works for branches of distributed transactions, instead of transactions of its own.
+        Over OpenWire each may do either.
+        """
+        return Session(self._portal, self._portal.run(lambda: self._inner.session(mode, redelivery=redelivery, xa=xa)))
 
     def unsubscribe(self, name: str) -> None:
         """Delete a durable subscription of this client id. Raises SubscriptionInUse while a consumer has it."""

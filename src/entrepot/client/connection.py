@@ -71,10 +71,18 @@ class Connection(ConnectionBase):
         return self
 
     def session(
-        self, mode: Acknowledge = Acknowledge.AUTO, *, redelivery: dict[str, RedeliveryPolicy] | None = None
+        self,
+        mode: Acknowledge = Acknowledge.AUTO,
+        *,
+        redelivery: dict[str, RedeliveryPolicy] | None = None,
+        xa: bool = False,
     ) -> Session:
-        """Open a session whose messages count as processed as ``mode`` says. Raises Unreachable."""
-        return Session(self, mode, dict(redelivery or {}))
+        """Open a session whose messages count as processed as ``mode`` says. Raises Unreachable.
+
+        ``xa``: a TRANSACTED one works for branches of distributed transactions, instead of transactions of its own.
+        Over OpenWire each may do either.
+        """
+        return Session(self, mode, dict(redelivery or {}), xa=xa)
 
     async def unsubscribe(self, name: str) -> None:
         """Delete a durable subscription of this client id. Raises SubscriptionInUse while a consumer has it."""

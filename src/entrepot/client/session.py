@@ -29,11 +29,13 @@ from entrepot.protocols.conversing.xid import Xid
 class Session(Closing):
     """One order of events on a connection. ``mode`` says when messages count as processed."""
 
-    def __init__(self, connection: ConnectionBase, mode: Acknowledge, policies: dict[str, RedeliveryPolicy]) -> None:
+    def __init__(
+        self, connection: ConnectionBase, mode: Acknowledge, policies: dict[str, RedeliveryPolicy], *, xa: bool = False
+    ) -> None:
         self._connection: Final = connection
         self._policies = policies
         self.mode: Final = mode
-        self._port: Final = connection.conversation.open_session(mode)
+        self._port: Final = connection.conversation.open_session(mode, xa)
         self._closed = False
         self._requester: _Requester | None = None
 
@@ -98,7 +100,8 @@ class Session(Closing):
     async def begin_branch(self, xid: Xid) -> None:
         """Let all that this session sends and receives from now on belong to a branch of a distributed transaction.
 
-        The session is TRANSACTED. The other steps are those of the coordinator: `Connection.prepare` and its like.
+        The session is TRANSACTED, and over CORE opened with ``xa=True``. The other steps are those of the coordinator:
+        `Connection.prepare` and its like.
         Raises TransactionError when the session has a transaction that is not ended.
         """
         self._checked().begin_branch(xid)

@@ -330,8 +330,8 @@ class Conversation(Dialler):
     def flush(self) -> None:
         """Tell the broker what is processed, in any case."""
 
-    def open_session(self, mode: Acknowledge) -> SessionPort:
-        """Open a session."""
+    def open_session(self, mode: Acknowledge, xa: bool = False) -> SessionPort:
+        """Open a session; ``xa``: to work for branches, where a wire wants to know that before."""
         raise NotImplementedError
 
     def unsubscribe(self, name: str, answer: Answer) -> None:

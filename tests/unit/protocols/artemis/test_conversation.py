@@ -7,7 +7,6 @@ import pytest
 from entrepot.base.environment import SECOND, Entropy
 from entrepot.base.errors import (
     EntrepotError,
-    TransactionError,
     TransactionInDoubt,
     TransactionRolledBack,
     Unreachable,
@@ -513,12 +512,6 @@ def test_all_members_are_told_and_who_leaves_is_none_any_more() -> None:
     assert pair.heard.said[-1] == "tcp://a:1,tcp://b:1,tcp://c:1"
     pair.say(ClusterTopology(exit=True, node="b"), 0)
     assert pair.heard.said[-1] == "tcp://a:1,tcp://c:1"
-
-
-def test_branches_are_refused() -> None:
-    pair = Pair()
-    with pytest.raises(TransactionError):
-        pair.core.recover_branches(lambda found, error: None)
 
 
 @pytest.mark.parametrize(

@@ -351,7 +351,7 @@ class ConsumerCore(ConsumerPort):
         if self.closed:
             return
         self.flush()
-        if self.mode == Mode.TRANSACTED:
+        if self.mode == Mode.TRANSACTED and self.session.settles:
             self.settle_all()
         self.closed = True
         session = self.session

@@ -14,14 +14,15 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Entropy, Instant
-from entrepot.base.errors import EntrepotError
+from entrepot.base.errors import EntrepotError, TransactionError
 from entrepot.base.uri import Endpoint
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
+from entrepot.protocols.artemis.conversation.branches import Branches, Branching
 from entrepot.protocols.artemis.conversation.identity import Identity, Windows
 from entrepot.protocols.artemis.conversation.messages import address_and_routing
 from entrepot.protocols.artemis.conversation.places import subscription_queue
-from entrepot.protocols.artemis.conversation.requests import LOST, STARTING, refusal
-from entrepot.protocols.artemis.conversation.sessions import ClientSession, no_branches
+from entrepot.protocols.artemis.conversation.requests import LOST, STARTING, Requests, refusal
+from entrepot.protocols.artemis.conversation.sessions import ClientSession
 from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, ROUTING_MULTICAST
 from entrepot.protocols.artemis.packets import (
     BindingQueryReply,
@@ -44,17 +45,19 @@ from entrepot.protocols.artemis.packets import (
     Receive,
     ReceiveContinuation,
     ReceiveLarge,
+    XaInDoubtXidsReply,
+    XaReply,
 )
 from entrepot.protocols.artemis.primitives import Connector
 from entrepot.protocols.conversing.modes import Acknowledge
-from entrepot.protocols.conversing.port import Answer, Conversation, ConversationEvents, SessionPort, Wire, WireEvents
-from entrepot.protocols.conversing.xid import Xid
+from entrepot.protocols.conversing.port import Answer, ConversationEvents, SessionPort, Wire, WireEvents
 from entrepot.protocols.session import NEVER, Shell
 
 SESSIONS_CHANNEL: Final = 1  # where sessions are made
 FIRST_CHANNEL: Final = 10
 CLIENT_OPTIONS: Final = "jms."
 MEMBERS_MAX: Final = 1_000
+REPLIES: Final = (NullReply, QueueQueryReply, BindingQueryReply, ExceptionReply, XaReply, XaInDoubtXidsReply)
 NOTHING: Final = "_AMQX=-1"
 """The filter of the queue that keeps a temporary topic alive and gets nothing, as Artemis' client writes it."""
 
@@ -73,7 +76,7 @@ class DialledWire(Wire):
         self.client.port = self._core.hearing
         self._core.use(self.client)
         for packet in self._greeting.members:
-            self._core.located_members(packet)
+            located_members(self._core, packet)
         self._greeting.members.clear()
 
     def leave(self, why: str) -> None:
@@ -100,27 +103,7 @@ class _Greeting(ClientPort):
         self._events.failed(why)
 
 
-class Branchless(Conversation):
-    """A conversation that has no branches of distributed transactions."""
-
-    def prepare_branch(self, xid: Xid, answer: Callable[[bool, EntrepotError | None], None]) -> None:
-        """Raises TransactionError, as the others about branches."""
-        raise no_branches()
-
-    def commit_branch(self, xid: Xid, one_phase: bool, answer: Answer) -> None:
-        """Raises TransactionError."""
-        raise no_branches()
-
-    def roll_back_branch(self, xid: Xid, now: Instant, answer: Answer) -> None:
-        """Raises TransactionError."""
-        raise no_branches()
-
-    def recover_branches(self, answer: Callable[[list[Xid], EntrepotError | None], None]) -> None:
-        """Raises TransactionError."""
-        raise no_branches()
-
-
-class CoreConversation(Branchless):
+class CoreConversation(Branching):
     """One connection of a program to brokers that speak CORE."""
 
     def __init__(
@@ -149,6 +132,7 @@ class CoreConversation(Branchless):
         self._later: list[Callable[[], None]] = []
         self._first = True
         self._channels: i64 = FIRST_CHANNEL
+        self._coordinator: ClientSession | None = None  # who is asked to prepare and commit branches
         self.reattached: i64 = 0  # sessions that went on over another wire
 
     # -- the wire ------------------------------------------------------------------------------------------------------
@@ -298,16 +282,28 @@ class CoreConversation(Branchless):
         for session in self.sessions.values():
             session.flush()
 
-    def open_session(self, mode: Acknowledge) -> SessionPort:
-        """Open a session."""
+    def open_session(self, mode: Acknowledge, xa: bool = False) -> SessionPort:
+        """Open a session; ``xa``: for branches. Raises TransactionError for a mode that has no transactions."""
+        if xa and mode is not Acknowledge.TRANSACTED:
+            raise TransactionError("only a TRANSACTED session works for branches", remedy="Acknowledge.TRANSACTED")
+        return self._open(mode, self.branches if xa else None, serves=False)
+
+    def _open(self, mode: Acknowledge, branches: Branches | None, *, serves: bool) -> ClientSession:
         self._tell_time()
         self._channels += 1
-        session = ClientSession(self.identity, mode, self._channels)
+        session = ClientSession(self.identity, mode, self._channels, serves=serves, branches=branches)
         session.ended = self._ended
         self.sessions[int(self._channels)] = session
         if self.introduced:
             self._create(session)
         return session
+
+    def coordinator(self) -> Requests:
+        """Return the requests of the session that works for no branch."""
+        session = self._coordinator
+        if session is None:
+            session = self._coordinator = self._open(Acknowledge.AUTO, self.branches, serves=True)
+        return session.requests
 
     def _ended(self, session: ClientSession) -> None:
         self.sessions.pop(int(session.channel), None)
@@ -391,19 +387,6 @@ class CoreConversation(Branchless):
         for go in later:
             go()
 
-    def located_members(self, packet: ClusterTopology) -> None:
-        """A member of the cluster is there, or gone: all of them may be dialled instead of this one."""
-        places = [place_of(each) for each in (packet.primary, packet.backup) if each is not None]
-        known = [place for place in places if place]
-        if packet.exit or not known:
-            self.members.pop(packet.node, None)
-        elif packet.node in self.members or len(self.members) < MEMBERS_MAX:
-            self.members[packet.node] = known
-        # In one order, whoever tells it first: policies of balancing count through it.
-        everybody = [place for node in sorted(self.members) for place in self.members[node]]
-        if everybody and (packet.last or packet.exit or len(self.members) == 1):
-            self.events.directed(",".join(everybody), "", False)
-
 
 def place_of(connector: Connector) -> str:
     """Return the URL at which a connector of TCP is dialled, "" for any other."""
@@ -413,6 +396,20 @@ def place_of(connector: Connector) -> str:
     secure = str(connector.value("sslEnabled")).lower() == "true"
     name = f"[{host}]" if ":" in host else host
     return f"{'ssl' if secure else 'tcp'}://{name}:{port}"
+
+
+def located_members(core: CoreConversation, packet: ClusterTopology) -> None:
+    """A member of the cluster is there, or gone: all of them may be dialled instead of this one."""
+    places = [place_of(each) for each in (packet.primary, packet.backup) if each is not None]
+    known = [place for place in places if place]
+    if packet.exit or not known:
+        core.members.pop(packet.node, None)
+    elif packet.node in core.members or len(core.members) < MEMBERS_MAX:
+        core.members[packet.node] = known
+    # In one order, whoever tells it first: policies of balancing count through it.
+    everybody = [place for node in sorted(core.members) for place in core.members[node]]
+    if everybody and (packet.last or packet.exit or len(core.members) == 1):
+        core.events.directed(",".join(everybody), "", False)
 
 
 def _ignored(packet: Packet | None, error: EntrepotError | None) -> None:
@@ -442,7 +439,7 @@ class Hearing(ClientPort):
         if session is not None:
             _told_session(session, packet, core)
         elif isinstance(packet, ClusterTopology):
-            core.located_members(packet)
+            located_members(core, packet)
 
     def settled(self, client: CoreClient) -> None:
         """A chunk is taken in."""
@@ -478,7 +475,7 @@ def _told_session(session: ClientSession, packet: Packet, core: CoreConversation
         consumer = session.consumers.get(int(packet.consumer))
         if consumer is not None:
             consumer.arrive(packet)
-    elif isinstance(packet, (NullReply, QueueQueryReply, BindingQueryReply, ExceptionReply)):
+    elif isinstance(packet, REPLIES):
         if not session.requests.answered(packet) and isinstance(packet, ExceptionReply):
             core.events.failed(refusal(packet))
     elif isinstance(packet, (Credits, FailCredits)):

@@ -18,7 +18,8 @@ class Owner(SessionPort):
     """A session, as its parts have it.
 
     ``era`` counts lost wires. ``dropping``: what comes is delivered again. ``consumed``: the transaction did.
-    ``unsaved``: acknowledgements wait for a COMMIT (CLIENT, INDIVIDUAL).
+    ``unsaved``: acknowledgements wait for a COMMIT (CLIENT, INDIVIDUAL). ``settles``: its transaction may take
+    acknowledgements; False between the branches that it works for.
     """
 
     def __init__(self, identity: Identity, mode: Acknowledge, channel: i64) -> None:
@@ -31,6 +32,7 @@ class Owner(SessionPort):
         self.dropping: bool = False
         self.consumed: bool = False
         self.unsaved: bool = False
+        self.settles: bool = True
 
     def forget_consumer(self, number: i64) -> None:
         """A consumer is closed, or was not opened."""

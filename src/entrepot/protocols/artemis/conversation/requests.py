@@ -144,6 +144,14 @@ class Requests:
         if request.reply is not None:
             self.pending.append(request)
 
+    def tell(self, packets: list[Packet]) -> None:
+        """Send what is not answered, now or when there is a wire; in order with what is asked. Raises Inexpressible."""
+        if self.is_there():
+            for packet in packets:
+                self.post(packet)
+        else:
+            self.parked.append(Request(packets, None, False))
+
     def waits_for(self, kind: type[Packet]) -> bool:
         """Tell whether a packet of ``kind`` has no answer yet."""
         return any(type(request.packets[-1]) is kind for request in self.pending)

@@ -18,6 +18,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError, TransactionError, TransactionInDoubt, TransactionRolledBack
 from entrepot.protocols.artemis.client import CoreClient
+from entrepot.protocols.artemis.conversation.branches import Branch, Branches, named, refusal_of
 from entrepot.protocols.artemis.conversation.consuming import ConsumerCore, nobody
 from entrepot.protocols.artemis.conversation.credit import Credit
 from entrepot.protocols.artemis.conversation.identity import Identity
@@ -37,6 +38,9 @@ from entrepot.protocols.artemis.packets import (
     Rollback,
     Start,
     Stop,
+    XaEnd,
+    XaRollback,
+    XaStart,
 )
 from entrepot.protocols.conversing.content import Wish
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
@@ -48,11 +52,25 @@ FIRST_CORRELATION: Final = -2  # -1 is what a server answers to a request withou
 
 
 class ClientSession(Owner):
-    """One session. ``channel``: its number. ``serves``: it is the connection's own, and delivers nothing."""
+    """One session. ``channel``: its number. ``serves``: it is the connection's own, and delivers nothing.
 
-    def __init__(self, identity: Identity, mode: Acknowledge, channel: i64, *, serves: bool = False) -> None:
+    ``branches``: of the conversation, where this session works for branches instead of transactions of its own.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        mode: Acknowledge,
+        channel: i64,
+        *,
+        serves: bool = False,
+        branches: Branches | None = None,
+    ) -> None:
         super().__init__(identity, mode, channel)
         self.serves: bool = serves
+        self.branches: Branches | None = branches
+        self.branch: Branch | None = None  # that it works for now
+        self.settles = branches is None
         self.transacted = mode is Acknowledge.TRANSACTED and not serves
         self.consumers: dict[int, ConsumerCore] = {}
         self.producers: dict[int, ProducerCore] = {}
@@ -83,6 +101,7 @@ class ClientSession(Owner):
             auto_commit_sends=not ours,
             auto_commit_acks=not ours and mode in (Acknowledge.AUTO, Acknowledge.DUPS_OK),
             window=identity.windows.confirmation if identity.reconnects else -1,
+            xa=self.branches is not None,
             client_id=identity.client_id,
             channel=1,
         )
@@ -112,7 +131,10 @@ class ClientSession(Owner):
         self.era += 1
         self.dropping = False
         self.unsaved = False
-        if self.transacted and self.consumed:
+        if self.branches is not None:
+            if self.requests.is_there():
+                self.branches.lost(self.channel, self.branch)
+        elif self.transacted and self.consumed:
             self.doomed = "the connection was lost after the transaction consumed"
         for consumer in list(self.consumers.values()):
             consumer.lost()
@@ -169,8 +191,15 @@ class ClientSession(Owner):
         return self._correlation
 
     def send_in(self, packets: list[Packet], address: str, octets: i64) -> None:
-        """Send within the transaction; kept for the next wire, if there may be one."""
+        """Send within the transaction; kept for the next wire, if there may be one. Raises TransactionError."""
         there = self.requests.is_there()
+        if self.branches is not None:
+            if self.branch is None:
+                raise TransactionError("this session works for no branch now", remedy="begin one before you send")
+            if not self.branch.doomed:
+                self.requests.tell(packets)
+                self.credit(address).spend(octets)
+            return
         if self.identity.reconnects or not there:
             self.sends.append((packets, address, octets))
         if there and not self.doomed:
@@ -296,9 +325,8 @@ class ClientSession(Owner):
     # -- transactions --------------------------------------------------------------------------------------------------
 
     def commit(self, answer: Answer) -> None:
-        """Commit what the session did."""
-        if not self.transacted:
-            raise TransactionError("this session has no transactions", remedy="open it with Acknowledge.TRANSACTED")
+        """Commit what the session did. Raises TransactionError."""
+        self._check_transaction()
         if self.doomed:
             error = TransactionRolledBack(self.doomed)
             self.roll_back(self.identity.now(), lambda ignored: answer(error))
@@ -325,10 +353,19 @@ class ClientSession(Owner):
         self.requests.ask_with(packets, heard)
 
     def roll_back(self, now: Instant, answer: Answer) -> None:
-        """Undo what was sent, hand out again what was consumed."""
+        """Undo what was sent, hand out again what was consumed. Raises TransactionError."""
+        self._check_transaction()
+        self._undo(False, answer)
+
+    def _check_transaction(self) -> None:
+        """Raise TransactionError where there is none of its own."""
         if not self.transacted:
             raise TransactionError("this session has no transactions", remedy="open it with Acknowledge.TRANSACTED")
-        self._undo(False, answer)
+        if self.branches is not None:
+            raise TransactionError(
+                "this session works for branches of distributed transactions",
+                remedy="end the branch, and have the connection prepare and commit it, or roll it back",
+            )
 
     def _forget(self) -> None:
         self.sends = []
@@ -361,17 +398,53 @@ class ClientSession(Owner):
         self.dropping = True
         requests.ask(Rollback(consider_last_delivered=consider_last), undone)
 
+    # -- branches ------------------------------------------------------------------------------------------------------
+
     def begin_branch(self, xid: Xid) -> None:
-        """Raises TransactionError: branches are not part of this wire."""
-        raise no_branches()
+        """From now on what the session sends and settles belongs to ``xid``. Raises TransactionError."""
+        if self.branches is None:
+            raise TransactionError(
+                "this session has transactions of its own, and works for no branches",
+                remedy="open it with session(Acknowledge.TRANSACTED, xa=True)",
+            )
+        if self.branch is not None:
+            raise TransactionError("this session works for a branch already", remedy="end that first")
+        name = named(xid)
+        branch = self.branch = Branch(xid, self.channel)
+        self.settles = True
+
+        def begun(packet: Packet | None, error: EntrepotError | None) -> None:
+            refusal = refusal_of(packet, error)
+            if refusal is not None and not branch.doomed:
+                branch.doomed = str(refusal)
+
+        self.requests.ask(XaStart(xid=name), begun)
 
     def end_branch(self, xid: Xid, answer: Answer) -> None:
-        """Raises TransactionError: branches are not part of this wire."""
-        raise no_branches()
+        """The session is done with ``xid``: what it was handed is settled with it. Raises TransactionError."""
+        branch, branches = self.branch, self.branches
+        if branch is None or branches is None or branch.xid != xid:
+            raise TransactionError("this session does not work for that branch")
+        for consumer in self.consumers.values():
+            consumer.settle_all()
+        self.branch = None
+        self.settles = self.consumed = False
+        branches.ended[xid] = branch
+        if branch.doomed:
+            answer(None)
+            return
+
+        def done(packet: Packet | None, error: EntrepotError | None) -> None:
+            refusal = refusal_of(packet, error)
+            if refusal is not None:
+                branch.doomed = branch.doomed or str(refusal)
+            answer(None if is_lost(error) else refusal)  # whoever prepares it is told
+
+        self.requests.ask(XaEnd(xid=named(xid)), done)
 
     def at_work(self) -> bool:
         """Tell whether to leave now would repeat or undo something."""
-        if self.requests.pending or self.sends or self.consumed:
+        if self.requests.pending or self.sends or self.consumed or self.branch is not None:
             return True
         return any(consumer.handed or consumer.processed for consumer in self.consumers.values())
 
@@ -379,10 +452,17 @@ class ClientSession(Owner):
         """Close it with all that it opened."""
         if self.closed:
             return
+        branch, self.branch = self.branch, None
+        if branch is not None:
+            self.settles = False
         for consumer in list(self.consumers.values()):
             consumer.close()
         self.flush()
         self.closed = True
+        if branch is not None and self.requests.is_there():
+            name = named(branch.xid)
+            self.requests.ask(XaEnd(xid=name, failed=True), nobody)
+            self.requests.ask(XaRollback(xid=name), nobody)
         if self.requests.is_there():
             self.requests.ask(Close(), self._gone)
         elif self.ended is not None:
@@ -391,13 +471,6 @@ class ClientSession(Owner):
     def _gone(self, packet: Packet | None, error: EntrepotError | None) -> None:
         if self.ended is not None:
             self.ended(self)
-
-
-def no_branches() -> TransactionError:
-    """Return what is raised for branches of distributed transactions."""
-    return TransactionError(
-        "a core:// connection has no branches of distributed transactions", remedy="use OpenWire, tcp://, for them"
-    )
 
 
 def _nobody_answers(error: EntrepotError | None) -> None:

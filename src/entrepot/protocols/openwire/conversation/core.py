@@ -260,8 +260,8 @@ class ConversationCore(Conversation):
         """Tell the broker what is processed."""
         self.consumers.flush()
 
-    def open_session(self, mode: Acknowledge) -> SessionPort:
-        """Open a session."""
+    def open_session(self, mode: Acknowledge, xa: bool = False) -> SessionPort:
+        """Open a session; every transacted one may work for branches."""
         return SessionHandle(self.sessions, mode, lambda: self.now)
 
     def add_temporary(self, topic: bool, answer: Answer) -> str:
