@@ -41,7 +41,6 @@ DEFAULT_PORTS: Final[Mapping[str, int]] = {
 }  # fmt: skip
 VM: Final = "vm"
 AUTO: Final = "auto"
-DETECTED: Final = ("auto", "tcp", "nio", "ssl")
 LAYERS: Final = ("nio", "ssl", "unix", "tcp")
 REFUSED_MAX: Final = 64  # connections over the limit that are told so at once; the others are just closed
 REFUSAL_TIMEOUT: Final = 2 * SECOND  # for one that does not say what it speaks, and so cannot be told

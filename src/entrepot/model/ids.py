@@ -32,8 +32,13 @@ class NodeIdentity:
     @property
     def uuid_text(self) -> str:
         """The UUID as people write it: 32 hexadecimal digits in five groups; "" when there is none yet."""
-        digits = self.uuid.hex()
-        return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])) if digits else ""
+        return uuid_text(self.uuid) if self.uuid else ""
+
+
+def uuid_text(octets: bytes) -> str:
+    """Return 16 octets as people write a UUID: 32 hexadecimal digits in five groups."""
+    digits = octets.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def fresh_uuid(entropy: Entropy) -> bytes:

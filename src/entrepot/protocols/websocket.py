@@ -38,7 +38,6 @@ SUBPROTOCOLS: Final[Mapping[str, str]] = {
 UNNAMED: Final = STOMP  # who asks for none speaks this, as to Classic
 HANDSHAKE: Final = 10 * SECOND
 MESSAGE_OCTETS_MAX: Final = 16 << 20  # one frame is held until it is complete; a packet may take several
-CLOSE_WAIT: Final = 2 * SECOND  # for the peer's own Close frame
 BUFFERED_FREE: Final = 64 * 1024
 
 

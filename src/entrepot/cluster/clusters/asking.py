@@ -13,31 +13,14 @@ from typing import Final
 
 from entrepot.base.environment import Entropy
 from entrepot.base.errors import PeerError
-from entrepot.protocols.artemis.bodies import text_body, text_of
+from entrepot.cluster.clusters.reading import MANAGEMENT, UNLIMITED, ReadingSession
+from entrepot.protocols.artemis.bodies import text_of
 from entrepot.protocols.artemis.client import CoreClient
-from entrepot.protocols.artemis.headers import Headers, assembled, body_of, properties_in
-from entrepot.protocols.artemis.packets import (
-    CreateConsumer,
-    CreateProducer,
-    CreateQueue,
-    CreateSession,
-    CreateSessionReply,
-    ExceptionReply,
-    FlowToken,
-    Packet,
-    QueueQueryReply,
-    Receive,
-    Send,
-    Start,
-)
+from entrepot.protocols.artemis.headers import body_of, properties_in
+from entrepot.protocols.artemis.packets import CreateQueue
 from entrepot.protocols.artemis.places import CORE_ANYCAST
-from entrepot.protocols.artemis.schema import VERSION_MAX
 
-MANAGEMENT: Final = "activemq.management"
-SESSIONS: Final = 1
 CHANNEL: Final = 20  # beside those of a carrier and of notifications on the same connection
-SENDER: Final = 1
-UNLIMITED: Final = -1
 LARGE_OCTETS: Final = 100 * 1024
 
 Answer = Callable[[bool, object], None]
@@ -50,7 +33,7 @@ class _Question:
         self.answer: Final = answer
 
 
-class Asking:
+class Asking(ReadingSession):
     """One session over ``client``. ``refused``: why it asks nothing, told once."""
 
     def __init__(
@@ -62,30 +45,20 @@ class Asking:
         refused: Callable[[str], None],
         client_id: str = "",
     ) -> None:
-        self._client: Final = client
-        self._refused: Final = refused
-        digits = entropy.token(16).hex()
-        self._unique: Final = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-        self._queue: Final = f"{MANAGEMENT}.{self._unique}"
+        super().__init__(
+            client,
+            CHANNEL,
+            entropy,
+            user=user or None,
+            password=password or None,
+            client_id=client_id,
+            large_octets=LARGE_OCTETS,
+        )
+        self._queue: Final = f"{MANAGEMENT}.{self.unique}"
         self._waiting: deque[_Question] = deque()
         self._asked: _Question | None = None
         self._ready = False
-        client.send(
-            CreateSession(
-                name=self._unique,
-                session_channel=CHANNEL,
-                version=VERSION_MAX,
-                user=user or None,
-                password=password or None,
-                min_large=LARGE_OCTETS,
-                auto_commit_sends=True,
-                auto_commit_acks=True,
-                window=UNLIMITED,
-                pre_ack=True,
-                client_id=client_id or None,
-                channel=SESSIONS,
-            )
-        )
+        self._refused: Final = refused
 
     def attribute(self, resource: str, name: str, answer: Answer) -> None:
         """Ask for the attribute ``name`` of ``resource``."""
@@ -105,40 +78,30 @@ class Asking:
         if not self._ready or self._asked is not None or not self._waiting:
             return
         question = self._asked = self._waiting.popleft()
-        headers = Headers()
-        headers.address = MANAGEMENT
-        properties = {"JMSReplyTo": f"queue://{self._queue}", **question.properties}
-        octets = assembled(text_body(question.body), headers, properties)
-        self._say(Send(message=octets, sender=SENDER, correlation=1))
+        self.ask({"JMSReplyTo": f"queue://{self._queue}", **question.properties}, question.body)
 
-    def told(self, packet: Packet) -> None:
-        """Take what the other broker says on this session."""
-        if isinstance(packet, ExceptionReply) and packet.channel in (SESSIONS, CHANNEL):
-            self._refused(packet.text or f"error {packet.code}")
-        elif isinstance(packet, CreateSessionReply) and packet.channel == SESSIONS and not self._ready:
-            self._say(
-                CreateQueue(
-                    address=self._queue,
-                    queue=self._queue,
-                    temporary=True,
-                    require_response=True,
-                    routing=CORE_ANYCAST,
-                    max_consumers=UNLIMITED,
-                )
-            )
-            self._say(CreateConsumer(consumer=0, queue=self._queue, require_response=True, priority=0))
-        elif packet.channel != CHANNEL:
-            return
-        elif isinstance(packet, QueueQueryReply):
-            self._say(FlowToken(consumer=0, credits=UNLIMITED))
-            self._say(Start())
-            self._say(CreateProducer(sender=SENDER, address=MANAGEMENT))
-            self._ready = True
-            self._go_on()
-        elif isinstance(packet, Receive):
-            self._heard(packet.message)
+    def queue(self) -> CreateQueue:
+        """Return the queue of answers."""
+        return CreateQueue(
+            address=self._queue,
+            queue=self._queue,
+            temporary=True,
+            require_response=True,
+            routing=CORE_ANYCAST,
+            max_consumers=UNLIMITED,
+        )
 
-    def _heard(self, message: bytes) -> None:
+    def denied(self, why: str) -> None:
+        """The other broker refuses something."""
+        self._refused(why)
+
+    def ready(self) -> None:
+        """Ask what waits."""
+        self._ready = True
+        self._go_on()
+
+    def came(self, message: bytes) -> None:
+        """Take the answer."""
         question, self._asked = self._asked, None
         if question is None:
             return
@@ -151,7 +114,3 @@ class Asking:
             succeeded, value = False, "its answer cannot be read"
         question.answer(succeeded, value)
         self._go_on()
-
-    def _say(self, packet: Packet) -> None:
-        packet.channel = CHANNEL
-        self._client.send(packet)

@@ -13,31 +13,14 @@ from typing import Final
 from entrepot.base.environment import Entropy
 from entrepot.cluster.clusters.members import Credentials
 from entrepot.cluster.clusters.options import ClusterOptions
-from entrepot.protocols.artemis.bodies import text_body
+from entrepot.cluster.clusters.reading import MANAGEMENT, UNLIMITED, ReadingSession
 from entrepot.protocols.artemis.client import CoreClient
-from entrepot.protocols.artemis.headers import Headers, assembled, properties_in
-from entrepot.protocols.artemis.packets import (
-    CreateConsumer,
-    CreateProducer,
-    CreateQueue,
-    CreateSession,
-    CreateSessionReply,
-    ExceptionReply,
-    FlowToken,
-    Packet,
-    QueueQueryReply,
-    Receive,
-    Send,
-    Start,
-)
+from entrepot.protocols.artemis.headers import properties_in
+from entrepot.protocols.artemis.packets import CreateQueue
 from entrepot.protocols.artemis.places import CORE_MULTICAST
-from entrepot.protocols.artemis.schema import VERSION_MAX
 
 NOTIFICATIONS: Final = "activemq.notifications"
-MANAGEMENT: Final = "activemq.management"
-SESSIONS: Final = 1
 CHANNEL: Final = 10
-UNLIMITED: Final = -1
 TYPES: Final = (
     "SESSION_CREATED",
     "BINDING_ADDED",
@@ -78,8 +61,8 @@ def filter_of(options: ClusterOptions) -> str:
     )
 
 
-class Listening:
-    """One session over ``client``. ``heard`` takes the properties of each notification."""
+class Listening(ReadingSession):
+    """One session over ``client``. ``heard`` takes the properties of each notification; ``refusal``: why none comes."""
 
     def __init__(
         self,
@@ -89,67 +72,41 @@ class Listening:
         entropy: Entropy,
         heard: Callable[[dict[str, object]], None],
     ) -> None:
+        super().__init__(
+            client,
+            CHANNEL,
+            entropy,
+            user=credentials.user,
+            password=credentials.password,
+            client_id=options.client_id,
+            large_octets=options.large_octets,
+        )
         self.refusal = ""
-        self._client: Final = client
         self._options: Final = options
         self._heard: Final = heard
-        digits = entropy.token(16).hex()
-        unique = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-        self._queue: Final = f"notif.{unique}.entrepot"
-        client.send(
-            CreateSession(
-                name=unique,
-                session_channel=CHANNEL,
-                version=VERSION_MAX,
-                user=credentials.user,
-                password=credentials.password,
-                min_large=options.large_octets,
-                auto_commit_sends=True,
-                auto_commit_acks=True,
-                window=UNLIMITED,
-                pre_ack=True,
-                client_id=options.client_id or None,
-                channel=SESSIONS,
-            )
+        self._queue: Final = f"notif.{self.unique}.entrepot"
+
+    def queue(self) -> CreateQueue:
+        """Return the queue of notifications."""
+        return CreateQueue(
+            address=NOTIFICATIONS,
+            queue=self._queue,
+            filter=filter_of(self._options),
+            temporary=True,
+            require_response=True,
+            routing=CORE_MULTICAST,
+            max_consumers=UNLIMITED,
         )
 
-    def told(self, packet: Packet) -> None:
-        """Take what the peer says; `refusal` says why it does not tell anything."""
-        if isinstance(packet, ExceptionReply) and packet.channel in (SESSIONS, CHANNEL):
-            self.refusal = packet.text or f"error {packet.code}"
-        elif isinstance(packet, CreateSessionReply):
-            self._say(
-                CreateQueue(
-                    address=NOTIFICATIONS,
-                    queue=self._queue,
-                    filter=filter_of(self._options),
-                    temporary=True,
-                    require_response=True,
-                    routing=CORE_MULTICAST,
-                    max_consumers=UNLIMITED,
-                )
-            )
-            self._say(CreateConsumer(consumer=0, queue=self._queue, require_response=True, priority=0))
-        elif isinstance(packet, QueueQueryReply):
-            self._ask()
-        elif isinstance(packet, Receive) and packet.channel == CHANNEL:
-            self._heard(properties_in(packet.message))
+    def denied(self, why: str) -> None:
+        """The peer tells nothing."""
+        self.refusal = why
 
-    def _ask(self) -> None:
-        """The queue is read: let messages come, and ask for all that there is."""
-        self._say(FlowToken(consumer=0, credits=UNLIMITED))
-        self._say(Start())
-        self._say(CreateProducer(sender=1, address=MANAGEMENT))
-        headers = Headers()
-        headers.address = MANAGEMENT
+    def ready(self) -> None:
+        """Ask for all that there is."""
         asked = json.dumps([self._queue, self._options.address], separators=(",", ":"))
-        properties: dict[str, object] = {
-            "_AMQ_ResourceName": "broker",
-            "_AMQ_OperationName": "sendQueueInfoToQueue",
-        }
-        octets = assembled(text_body(asked), headers, properties)
-        self._say(Send(message=octets, sender=1, correlation=1))
+        self.ask({"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "sendQueueInfoToQueue"}, asked)
 
-    def _say(self, packet: Packet) -> None:
-        packet.channel = CHANNEL
-        self._client.send(packet)
+    def came(self, message: bytes) -> None:
+        """Pass a notification on."""
+        self._heard(properties_in(message))

@@ -25,7 +25,6 @@ LISTS: Final = {
     "staticallyIncludedDestinations": "static",
 }
 ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-HEXADECIMAL: Final = "0123456789abcdefABCDEF"
 CREDENTIALS: Final = ("userName", "password", "remoteUserName", "remotePassword")
 IGNORED: Final = ("uri", "localUri", "networkTTL", "destinationFilter", "autoStart")
 

@@ -16,7 +16,6 @@ TYPES: Final = ("read", "write", "exec", "search", "list", "version", "notificat
 BODY_MAX: Final = 1024 * 1024  # octets of a POST
 BULK_MAX: Final = 200  # requests in one POST
 DEPTH_MAX: Final = 100
-WILD: Final = "*"
 
 
 class JolokiaRequest:

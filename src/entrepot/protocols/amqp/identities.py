@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.model.ids import uuid_text
 from entrepot.protocols.amqp.primitives import ULONG, UUID, Exact
 
 ID: Final = "ID:"
@@ -30,8 +31,7 @@ def identity_of(value: object) -> str:
     if isinstance(value, int):
         return f"{OF_ULONG}{value}"
     if isinstance(value, Exact) and isinstance(value.value, bytes):
-        digits = value.value.hex()
-        return f"{OF_UUID}{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return OF_UUID + uuid_text(value.value)
     return ""
 
 

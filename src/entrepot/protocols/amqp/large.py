@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import BodyLost, LimitExceeded, MalformedFrame
+from entrepot.base.errors import LimitExceeded, MalformedFrame
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.queue.queue import Queue
@@ -18,6 +18,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.amqp.convert import AMQP_LANGUAGE, FOOTER_MARK, Arrived, large_message_of
 from entrepot.protocols.amqp.primitives import BINARY_8, BINARY_32, STRING_32, UINT_MAX, Source
 from entrepot.protocols.amqp.sections import DATA, FOOTER, HEADER, VALUE, descriptor_of
+from entrepot.protocols.held_body import HeldBody
 from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.large_body import LargeBody
 
@@ -117,36 +118,24 @@ class LargeArrival(Inflow):
         return b""
 
 
-class Piecemeal:
-    """A message that leaves in several frames: its octets, then its body on disk, which is held until `finish`.
-
-    ``owner``: the queue of which it is settled already, because its reader does not acknowledge; or None.
-    """
+class Piecemeal(HeldBody):
+    """The octets of a message, then its body on disk, if it has one there."""
 
     def __init__(self, broker: BrokerCore, message: Message, octets: bytes, owner: Queue | None) -> None:
+        super().__init__(broker, message, owner)
         rare = message.rare
-        self.broker: BrokerCore = broker
-        self.message: Message = message
-        self.owner: Queue | None = owner
-        self.ahead: bytes = octets
-        self.ahead_at: i64 = 0
-        self.blob: i64 = 0
-        self.at: i64 = 0
-        self.left: i64 = 0
+        self.ahead = octets
         self.footer: bytes = b""
         self.foreign: LargeBody | None = None  # of another language
         self.delivery: i64 = -1  # its id, until its first frame was written
         if rare is not None and rare.large_id != 0:
-            flaw = broker.journal.overflow.flaw(message)
-            if flaw:
-                raise BodyLost(flaw)
-            self.blob = rare.large_id
+            self.check()
             self.left = rare.large_length
             if message.language is not AMQP_LANGUAGE:
                 self.foreign = LargeBody(broker, message)
             footer = message.marked(FOOTER_MARK)
             self.footer = footer if isinstance(footer, bytes) else b""
-            broker.journal.overflow.hold(self.blob)
+            self.hold()
 
     def piece(self, most: i64) -> bytes:
         """Return the next octets, at most ``most``. Raises BodyLost, StorageError."""
@@ -179,17 +168,3 @@ class Piecemeal:
     def is_done(self) -> bool:
         """Return whether all of it was written."""
         return self.left <= 0 and not self.footer and self.ahead_at >= len(self.ahead)
-
-    def lost(self) -> None:
-        """The body is damaged behind what was written: where nobody else has the message, it becomes a dead letter."""
-        owner = self.owner
-        self.owner = None
-        if owner is not None:
-            owner.returns.bereaved(self.message)
-
-    def finish(self) -> None:
-        """Let go of the body."""
-        if self.blob != 0:
-            blob = self.blob
-            self.blob = 0
-            self.broker.journal.overflow.release(blob)

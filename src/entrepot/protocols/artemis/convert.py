@@ -18,6 +18,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.inflation import INFLATED_OCTETS_MAX, inflate
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
 from entrepot.model import address as names
+from entrepot.model.ids import uuid_text
 from entrepot.model.message import (
     BODY_BYTES,
     BODY_EMPTY,
@@ -396,8 +397,7 @@ def identity_of(user_id: bytes) -> str:
     """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
     if len(user_id) != USER_ID_OCTETS:
         return ""
-    digits = user_id.hex()
-    return f"ID:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    return "ID:" + uuid_text(user_id)
 
 
 def user_id_of(identity: str) -> bytes:

@@ -11,7 +11,6 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import BodyLost
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Measurement
@@ -20,6 +19,7 @@ from entrepot.model.message import BODY_TEXT, LANGUAGE_CORE, Message
 from entrepot.protocols.artemis.convert import LARGE_SIZE, large_message_of
 from entrepot.protocols.artemis.headers import NO_BODY, assembled, read_headers
 from entrepot.protocols.artemis.properties import read_properties
+from entrepot.protocols.held_body import HeldBody
 from entrepot.protocols.inflow import Inflow
 from entrepot.protocols.large_body import UNITS, form_for, length_of, to_count
 
@@ -59,26 +59,14 @@ def measure(broker: BrokerCore, message: Message) -> Measurement | None:
     return to_count(broker, message, form_for(message, UNITS), UNITS_MAX)
 
 
-class LargeDelivery:
-    """A large message on its way out, whose body it holds until `finish`.
-
-    ``owner``: the queue of which it is settled already, because its consumer does not acknowledge; or None.
-    """
+class LargeDelivery(HeldBody):
+    """A large message on its way out."""
 
     def __init__(self, broker: BrokerCore, message: Message, owner: Queue | None) -> None:
-        rare = message.need_rare()
-        flaw = broker.journal.overflow.flaw(message)
-        if flaw:
-            raise BodyLost(flaw)
-        self.broker: BrokerCore = broker
-        self.message: Message = message
-        self.owner: Queue | None = owner
-        self.blob: i64 = rare.large_id
-        self.at: i64 = 0
-        self.left: i64 = rare.large_length
-        self.length: i64 = rare.large_length  # of what is written
-        self.ahead: bytes = b""  # of the stretch that was read last
-        self.ahead_at: i64 = 0
+        super().__init__(broker, message, owner)
+        self.check()
+        self.left = message.need_rare().large_length
+        self.length: i64 = self.left  # of what is written
         self.decoder: codecs.IncrementalDecoder | None = None
         if message.language.code != LANGUAGE_CORE and message.common().body_kind == BODY_TEXT:
             units = length_of(broker, message, UNITS, UNITS_MAX)
@@ -87,7 +75,7 @@ class LargeDelivery:
             self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         elif self.left > 0:
             self._read()  # it may be damaged: better found here
-        broker.journal.overflow.hold(self.blob)
+        self.hold()
 
     def _read(self) -> None:
         """Read the next stretch. Raises BodyLost, StorageError."""
@@ -116,18 +104,3 @@ class LargeDelivery:
     def is_done(self) -> bool:
         """Return whether all of the body was written."""
         return self.left <= 0 and self.ahead_at >= len(self.ahead)
-
-    def lost(self) -> None:
-        """The body is damaged behind what was written: where nobody else has the message, it becomes a dead letter."""
-        owner = self.owner
-        self.owner = None
-        if owner is not None:
-            owner.returns.bereaved(self.message)
-
-    def finish(self) -> None:
-        """Let go of the body."""
-        if self.blob != 0:
-            blob = self.blob
-            self.blob = 0
-            self.ahead = b""
-            self.broker.journal.overflow.release(blob)

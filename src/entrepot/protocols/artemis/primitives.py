@@ -46,7 +46,6 @@ PARAMETER_LONG: Final = 2
 PARAMETER_TEXT: Final = 3
 
 SUPPLEMENTARY: Final = re.compile("[\U00010000-\U0010ffff]")
-UNICODE_BASIC_MAX: Final = 0xFFFF
 
 
 class Xid:

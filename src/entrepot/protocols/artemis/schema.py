@@ -378,17 +378,11 @@ PACKETS: Final[tuple[Packet, ...]] = (
 )  # fmt: skip
 
 _BY_NAME: Final[dict[str, Packet]] = {each.name: each for each in PACKETS}
-_BY_NUMBER: Final[dict[int, Packet]] = {number: each for each in PACKETS for number, _ in each.forms}
 
 
 def packet_named(name: str) -> Packet:
     """Return the packet called ``name``. Raises KeyError if there is none."""
     return _BY_NAME[name]
-
-
-def packet_numbered(number: int) -> Packet:
-    """Return the packet of which ``number`` is a form. Raises KeyError if there is none."""
-    return _BY_NUMBER[number]
 
 
 def form_of(packet: Packet, number: int) -> int:

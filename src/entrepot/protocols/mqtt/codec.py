@@ -32,7 +32,6 @@ from entrepot.protocols.mqtt.schema import (
 )
 
 LENGTH_MAX: Final = 268_435_455  # four octets of seven bits (5: 1.5.5)
-HEAD_MAX: Final = 5
 USER_PROPERTIES_MAX: Final = 1000  # in one packet: more is no message but an attack on whoever reads it
 
 Properties = dict[int, object]

@@ -65,7 +65,6 @@ from entrepot.protocols.openwire.commands import (
     MessageId,
     ProducerId,
 )
-from entrepot.protocols.openwire.elements import FirstEncoding
 from entrepot.protocols.openwire.frames import FrameReader, FrameWriter
 from entrepot.protocols.openwire.ids import is_queue, is_temporary, path_of, qualified_name, text_of
 from entrepot.protocols.openwire.schema import VERSION_MAX, message_layout
@@ -366,11 +365,6 @@ def is_untouched(rare: Rare) -> bool:
         if name != GROUP_FIRST and name not in SCHEDULED_NAMES:
             return False
     return True
-
-
-def first_encoding(message: Message) -> FirstEncoding:
-    """Return the octets of ``message`` with their marks."""
-    return FirstEncoding(message.raw, LAYOUT, message.body_at, times_mark(message.raw))
 
 
 # -- names ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from entrepot.base.errors import EntrepotError, Refused, TransactionError, TransactionInDoubt, TransactionRolledBack
-from entrepot.protocols.artemis.conversation.branches import named, refusal_of
+from entrepot.protocols.artemis.conversation.branches import ENDED_MAX, Branch, named, refusal_of
 from entrepot.protocols.artemis.packets import (
     Acknowledge,
     CreateSession,
@@ -212,6 +212,15 @@ def test_a_session_that_is_closed_within_a_branch_undoes_it() -> None:
     pair.turn()
     assert [packet.failed for packet in only(pair.took, XaEnd) if isinstance(packet, XaEnd)] == [True]
     assert len(only(pair.took, XaRollback)) == 1
+
+
+def test_branches_that_others_end_are_not_remembered_for_ever() -> None:
+    pair = Coordinated()
+    branches = pair.core.branches
+    for number in range(ENDED_MAX + 2):
+        branches.worked_for(Branch(Xid(7, number.to_bytes(4, "big")), 11))
+    assert len(branches.ended) == ENDED_MAX
+    assert next(iter(branches.ended)) == Xid(7, (2).to_bytes(4, "big"))
 
 
 def test_what_a_session_may_not() -> None:

@@ -35,6 +35,7 @@ HEURISTIC_FIRST: Final = 5
 HEURISTIC_LAST: Final = 8
 ROLLED_BACK_FIRST: Final = 100
 ROLLED_BACK_LAST: Final = 107
+ENDED_MAX: Final = 10_000  # branches that are remembered for their coordinator: another connection may end them
 LOST_BEFORE: Final = "the connection was lost before it was prepared"
 
 
@@ -85,6 +86,13 @@ class Branches:
         for branch in self.ended.values():
             if branch.channel == channel:
                 branch.doomed = LOST_BEFORE
+
+    def worked_for(self, branch: Branch) -> None:
+        """A session is done with ``branch``. The oldest is forgotten where nobody asks here what became of it."""
+        ended = self.ended
+        while len(ended) >= ENDED_MAX:
+            del ended[next(iter(ended))]
+        ended[branch.xid] = branch
 
     def prepare(self, xid: Xid, answer: Callable[[bool, EntrepotError | None], None]) -> None:
         """Have the broker promise; ``answer`` is told whether there is something to commit."""

@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import KIB, MIB, Entropy, Instant, WallTime
+from entrepot.model.ids import UUID_OCTETS, uuid_text
 from entrepot.protocols.artemis.client import TTL_MS
 
 CONSUMER_WINDOW: Final = MIB  # of Artemis' clients, octets
@@ -69,8 +70,7 @@ class Identity:
 
     def unique(self) -> str:
         """Return a name that nobody has."""
-        digits = self._entropy.token(16).hex()
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return uuid_text(self._entropy.token(UUID_OCTETS))
 
     def user_id(self) -> bytes:
         """Return the id of the next message, 16 octets."""

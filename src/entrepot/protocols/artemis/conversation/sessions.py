@@ -429,7 +429,7 @@ class ClientSession(Owner):
             consumer.settle_all()
         self.branch = None
         self.settles = self.consumed = False
-        branches.ended[xid] = branch
+        branches.worked_for(branch)
         if branch.doomed:
             answer(None)
             return

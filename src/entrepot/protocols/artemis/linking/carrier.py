@@ -16,9 +16,10 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.environment import KIB, MILLISECOND, Entropy, Instant
+from entrepot.base.environment import KIB, Entropy, Instant
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
+from entrepot.model.ids import UUID_OCTETS, uuid_text
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
 from entrepot.protocols.artemis.conversation.credit import Credit
@@ -233,10 +234,6 @@ class Carrier(ClientPort):
         """Return whether the next connection may bring the session back."""
         return self.name != "" and self.terms.window > 0 and self.ledger.straight and not self._cut
 
-    def reattach_for(self) -> int:
-        """Return for how long what is unconfirmed is worth to be kept for that, ns."""
-        return int(self.terms.ttl_ms) * MILLISECOND if self.terms.window > 0 else 0
-
     def forget(self) -> None:
         """The next connection gets a session of its own."""
         self.name = ""
@@ -298,8 +295,7 @@ class Carrier(ClientPort):
         )
 
     def _unique(self) -> str:
-        digits = self.entropy.token(16).hex()
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return uuid_text(self.entropy.token(UUID_OCTETS))
 
     def _begin(self) -> None:
         """The session is new."""
