@@ -38,3 +38,20 @@ def test_a_body_that_is_known_to_be_damaged_is_not_begun() -> None:
     hub.rig.broker.journal.overflow.damaged[int(message.need_rare().large_id)] = "the disk says no"
     with pytest.raises(BodyLost, match="the disk says no"):
         body.check()
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_who_does_not_acknowledge_had_it_already_so_a_lost_body_is_buried_once(settled: bool) -> None:
+    hub = Hub()
+    message = sent(hub, OCTETS, TYPE_BYTES)
+    queue = hub.rig.queue("q")
+    body = HeldBody(hub.rig.broker, message, queue if settled else None)
+    body.hold()
+    queue.taking.purge()  # settled when it was written
+    hub.rig.broker.journal.overflow.damaged[int(message.need_rare().large_id)] = "the disk says no"
+    body.lost()
+    body.lost()
+    hub.rig.wait(1)  # it is buried when nothing else is being done
+    body.finish()
+    assert queue.returns.dead == (1 if settled else 0)
+    assert sum(each.count for each in hub.rig.broker.table.queues.values()) == (1 if settled else 0)

@@ -45,6 +45,10 @@ class Asking(ReadingSession):
         refused: Callable[[str], None],
         client_id: str = "",
     ) -> None:
+        self._refused: Final = refused
+        self._waiting: deque[_Question] = deque()
+        self._asked: _Question | None = None
+        self._ready = False
         super().__init__(
             client,
             CHANNEL,
@@ -55,10 +59,6 @@ class Asking(ReadingSession):
             large_octets=LARGE_OCTETS,
         )
         self._queue: Final = f"{MANAGEMENT}.{self.unique}"
-        self._waiting: deque[_Question] = deque()
-        self._asked: _Question | None = None
-        self._ready = False
-        self._refused: Final = refused
 
     def attribute(self, resource: str, name: str, answer: Answer) -> None:
         """Ask for the attribute ``name`` of ``resource``."""

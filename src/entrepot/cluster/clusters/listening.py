@@ -72,6 +72,9 @@ class Listening(ReadingSession):
         entropy: Entropy,
         heard: Callable[[dict[str, object]], None],
     ) -> None:
+        self.refusal = ""
+        self._options: Final = options
+        self._heard: Final = heard
         super().__init__(
             client,
             CHANNEL,
@@ -81,9 +84,6 @@ class Listening(ReadingSession):
             client_id=options.client_id,
             large_octets=options.large_octets,
         )
-        self.refusal = ""
-        self._options: Final = options
-        self._heard: Final = heard
         self._queue: Final = f"notif.{self.unique}.entrepot"
 
     def queue(self) -> CreateQueue:

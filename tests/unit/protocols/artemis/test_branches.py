@@ -214,13 +214,55 @@ def test_a_session_that_is_closed_within_a_branch_undoes_it() -> None:
     assert len(only(pair.took, XaRollback)) == 1
 
 
+def filled(pair: Coordinated, arrived: bool = True, doomed: str = "") -> None:
+    """Have ``pair`` remember as many ended branches as it may, and two more."""
+    for number in range(ENDED_MAX + 2):
+        branch = Branch(Xid(7, number.to_bytes(4, "big")), 11)
+        branch.arrived = arrived
+        branch.doomed = doomed
+        pair.core.branches.worked_for(branch)
+
+
 def test_branches_that_others_end_are_not_remembered_for_ever() -> None:
     pair = Coordinated()
     branches = pair.core.branches
-    for number in range(ENDED_MAX + 2):
-        branches.worked_for(Branch(Xid(7, number.to_bytes(4, "big")), 11))
+    filled(pair)
     assert len(branches.ended) == ENDED_MAX
     assert next(iter(branches.ended)) == Xid(7, (2).to_bytes(4, "big"))
+    pair.turn()
+    assert only(pair.took, XaRollback) == []
+
+
+def test_a_branch_that_is_worked_for_again_takes_no_place_of_another() -> None:
+    pair = Coordinated()
+    filled(pair)
+    pair.core.branches.worked_for(Branch(Xid(7, (5).to_bytes(4, "big")), 11))
+    assert len(pair.core.branches.ended) == ENDED_MAX
+
+
+def test_a_branch_that_is_not_whole_is_never_forgotten_so_that_it_can_be_prepared() -> None:
+    pair = Coordinated()
+    filled(pair, arrived=False)
+    assert len(pair.core.branches.ended) == ENDED_MAX + 2
+    pair = Coordinated()
+    filled(pair, arrived=False, doomed="it was cut")
+    pair.turn()
+    assert len(pair.core.branches.ended) == ENDED_MAX
+    undone = [each.xid for each in pair.took if isinstance(each, XaRollback)]
+    assert undone == [named(Xid(7, number.to_bytes(4, "big"))) for number in range(2)]
+
+
+@pytest.mark.parametrize("code", [0, -3])
+def test_a_branch_has_arrived_when_the_broker_has_said_that_it_ended(code: int) -> None:
+    pair = Coordinated()
+    pair.codes[XaEnd] = code
+    session = pair.core.open_session(Mode.TRANSACTED, True)
+    session.begin_branch(XID)
+    session.end_branch(XID, Answers())
+    branch = pair.core.branches.ended[XID]
+    assert not branch.arrived
+    pair.turn()
+    assert branch.arrived == (code == 0)
 
 
 def test_what_a_session_may_not() -> None:

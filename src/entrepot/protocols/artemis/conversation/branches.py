@@ -40,12 +40,16 @@ LOST_BEFORE: Final = "the connection was lost before it was prepared"
 
 
 class Branch:
-    """A branch that the session at ``channel`` works for, or did. ``doomed``: why it cannot be prepared."""
+    """A branch that the session at ``channel`` works for, or did.
+
+    ``doomed``: why it cannot be prepared. ``arrived``: the broker has said that it has all of it.
+    """
 
     def __init__(self, xid: Xid, channel: i64) -> None:
         self.xid: Xid = xid
         self.channel: i64 = channel
         self.doomed: str = ""
+        self.arrived: bool = False
 
 
 def named(xid: Xid) -> CoreXid:
@@ -88,11 +92,21 @@ class Branches:
                 branch.doomed = LOST_BEFORE
 
     def worked_for(self, branch: Branch) -> None:
-        """A session is done with ``branch``. The oldest is forgotten where nobody asks here what became of it."""
+        """A session is done with ``branch``. Of too many that nobody asked for here, the oldest are forgotten."""
         ended = self.ended
-        while len(ended) >= ENDED_MAX:
-            del ended[next(iter(ended))]
+        ended.pop(branch.xid, None)
+        while len(ended) >= ENDED_MAX and self._forgets(next(iter(ended.values()))):
+            pass
         ended[branch.xid] = branch
+
+    def _forgets(self, branch: Branch) -> bool:
+        """Forget ``branch`` if whoever prepares it later gets all of it or nothing; return whether that is so."""
+        if not branch.doomed and not branch.arrived:
+            return False
+        del self.ended[branch.xid]
+        if branch.doomed:
+            self.coordinator().ask(XaRollback(xid=named(branch.xid)), lambda packet, error: None)
+        return True
 
     def prepare(self, xid: Xid, answer: Callable[[bool, EntrepotError | None], None]) -> None:
         """Have the broker promise; ``answer`` is told whether there is something to commit."""

@@ -438,6 +438,7 @@ class ClientSession(Owner):
             refusal = refusal_of(packet, error)
             if refusal is not None:
                 branch.doomed = branch.doomed or str(refusal)
+            branch.arrived = refusal is None
             answer(None if is_lost(error) else refusal)  # whoever prepares it is told
 
         self.requests.ask(XaEnd(xid=named(xid)), done)
