@@ -13,7 +13,15 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from entrepot.base.errors import AccessDenied, EntrepotError, ForeignRequest, InvalidOption, LimitExceeded, Refused
+from entrepot.base.errors import (
+    AccessDenied,
+    EntrepotError,
+    ForeignRequest,
+    InvalidOption,
+    LimitExceeded,
+    Refused,
+    TimedOut,
+)
 from entrepot.console.access import COOKIE, SESSION_LIFE, Visitor, audit
 from entrepot.console.bodies import pretty
 from entrepot.console.desk import Desk
@@ -117,7 +125,8 @@ class Pages:
                     return RedirectResponse(link("/login", next=_path(request)), 303)
                 return self.problem(request, visitor, error, 403)
             except EntrepotError as error:
-                return self.problem(request, visitor, error, 400 if isinstance(error, MISTAKES) else 502)
+                mistake = isinstance(error, MISTAKES) and not isinstance(error, TimedOut)
+                return self.problem(request, visitor, error, 400 if mistake else 502)
 
         return endpoint
 

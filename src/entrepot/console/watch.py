@@ -24,6 +24,8 @@ PATIENCE: Final = 5.0  # s that a page waits for a broker that does not answer
 SHORT: Final = 0.05  # s for what is late already
 ASKING_MOST: Final = 500  # questions under way, over all who ask
 TYPING: Final = 0.25  # of a broker's time that new pages of queues may take
+BURST: Final = 4.0  # s of such pauses that are forgiven: some pages opened at once wait for nothing
+COST_MOST: Final = 0.1  # s that one page counts: a broker under load answers late without working longer for it
 PAGES_MOST: Final = 50  # pages of queues that are kept
 FORGOTTEN: Final = 30.0  # s after which a page that nobody looks at is forgotten
 HISTORY: Final = 900  # points of the curves: 22 minutes and more
@@ -44,7 +46,7 @@ class Watch:
         self._pages: dict[str, Kept[Found]] = {}
         self._noted: Glance | None = None
         self._turn: Final = asyncio.Lock()
-        self._free_at = 0.0
+        self._free_at = 0.0  # of a monotonic clock
 
     async def current(self) -> BrokerView:
         """Return a view of all of it that is at most an interval old. Raises EntrepotError."""
@@ -73,15 +75,16 @@ class Watch:
         return await kept.current(len(self._pages))
 
     async def _in_turn(self, wanted: Mapping[str, object]) -> Found:
-        """Ask for one page after the other, with pauses: who types fast in a search takes `TYPING` of a broker."""
+        """Ask for one page after the other; who goes on and on, as by typing in a search, takes `TYPING`."""
         async with self._turn:
-            await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+            now = time.monotonic()
+            self._free_at = max(self._free_at, now - BURST)
+            await asyncio.sleep(max(0.0, self._free_at - now))
             began = time.monotonic()
             try:
                 return await page_of(self.desk, wanted)
             finally:
-                now = time.monotonic()
-                self._free_at = now + (now - began) * (1 / TYPING - 1)
+                self._free_at += min(COST_MOST, time.monotonic() - began) / TYPING
 
     def _forget(self) -> None:
         limit = time.monotonic() - FORGOTTEN

@@ -18,6 +18,7 @@ from entrepot.console.desk import Desk
 from entrepot.console.tables import SIZE, QueueList
 from entrepot.console.watch import Watch
 from entrepot.core.operators.views import QueueView
+from entrepot.management.view import Found
 from unit.console.test_jolokia import queue
 
 
@@ -38,6 +39,14 @@ class Asked(Desk):
         self.under_way -= 1
         wanted = json.loads(str(values[0]))
         return {"count": 1, "rows": [queue(f"found.{wanted['skip']}", 1)]}
+
+
+def quick_of(clock: list[float]) -> Any:
+    async def quick(asker: object, wanted: object) -> Found:
+        clock[0] += 0.05
+        return Found(0, [])
+
+    return quick
 
 
 def listed(query: str) -> QueueList:
@@ -63,6 +72,35 @@ def test_a_page_is_asked_for_once_for_all_and_pages_one_after_the_other() -> Non
     desk = asyncio.run(run())
     assert len(desk.asked) == 4
     assert desk.most == 1
+
+
+def test_pages_opened_at_once_wait_for_nothing_and_who_goes_on_and_on_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five pages that a loaded broker answered late had pauses so long that the last one gave up."""
+    pauses: list[float] = []
+
+    async def late(asker: object, wanted: object) -> Found:
+        clock[0] += 1.0
+        return Found(0, [])
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        clock[0] += seconds
+
+    clock = [1_000.0]
+    monkeypatch.setattr(watching, "page_of", late)
+    monkeypatch.setattr(watching.asyncio, "sleep", pause)
+    monkeypatch.setattr(watching.time, "monotonic", lambda: clock[0])
+    watch = Watch(Asked())
+
+    async def ask(numbers: range) -> None:
+        for number in numbers:
+            await watch._in_turn({"skip": number})
+
+    asyncio.run(ask(range(10)))
+    assert pauses == [0.0] * 10
+    monkeypatch.setattr(watching, "page_of", quick_of(clock))
+    asyncio.run(ask(range(200)))
+    assert sum(pauses[10:]) > 15.0  # 10 s of asking, at a quarter, with 10 s of waiting for late answers forgiven
 
 
 def test_pages_that_nobody_looks_at_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

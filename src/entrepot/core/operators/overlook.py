@@ -20,7 +20,7 @@ from entrepot.core.operators.views import oldest_of, queue_view
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ROUTING_NAMES
 
-LOOKED_A_STEP: Final = 500  # queues: a millisecond of plain Python
+LOOKED_A_STEP: Final = 1_000  # queues: 3 ms of plain Python; a step is a turn, and a busy broker has 15 a second
 SEARCHED: Final = 200  # characters of a search
 WORDS_MOST: Final = 10
 OLD_MS: Final = 60_000  # age of a message that waits without a reader, from which on somebody should look
