@@ -159,9 +159,10 @@ def test_nothing_confirmed_is_lost_and_nothing_of_qos_2_doubled_by_kill_9(tmp_pa
 
         sending = threading.Thread(target=send)
         sending.start()
-        for _ in range(2):
+        for away in (0, 1.5):
             time.sleep(0.5)
             broker.kill()
+            time.sleep(away)  # longer than the clients wait: they find nobody, and try again
             broker.up()
         sending.join()
         until = time.monotonic() + 40
