@@ -24,6 +24,7 @@ from zlib import crc32
 from entrepot.base.environment import GIB, MIB
 from entrepot.base.errors import InvalidOption, StoreUnusable
 from entrepot.core.events.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink
+from entrepot.model.ids import message_id_prefix
 
 MAGIC: Final = b"ENTRACE1"
 SUFFIX: Final = ".trace"
@@ -137,6 +138,7 @@ class TraceFiles(TraceSink):
         kept = self._kept()
         self._serial = 1 + max((serial_of(path) for path in kept), default=0)
         self.facts = {"layout": LAYOUT, "node": node, "name": name, "run": run, "version": version, "created": created}
+        self.facts["ids"] = message_id_prefix(node)
         try:
             self._become(self._make())
         except OSError as error:

@@ -1,7 +1,9 @@
 """Identities: of nodes, messages, connections. Those that clients see are text that a person can read in a log.
 
-A message id is ``ID:<node>:<number>``: the number is unique in its broker for ever (the journal reserves blocks of
-numbers), the node id is unique among brokers. Nobody may parse an id: foreign ones have other forms (classic.md 5.7).
+A message id is ``ID:<node>:-1:1:<number>``: the number is unique in its broker for ever (the journal reserves blocks of
+numbers), the node id is unique among brokers. Between them stand a session and a producer, as in the ids of Java's
+clients: ActiveMQ reads ids of that form alone when its STOMP clients acknowledge, and closes the connection of who
+names another (5.17). Nobody may parse an id here: foreign ones have other forms (classic.md 5.7).
 
 Beside its id a node has a UUID of 16 octets, which cluster connections of Artemis use: members of a topology are told
 apart by it, and a bridge makes duplicate ids of it (artemis.md).
@@ -16,6 +18,10 @@ from entrepot.base.environment import Entropy
 NODE_TOKEN_OCTETS: Final = 5  # 40 bits: a clash among 10,000 nodes of one name is below 1 in 10,000
 
 UUID_OCTETS: Final = 16
+
+# The session and the producer that stand for all who send over protocols that name none.
+FOREIGN_SESSION: Final = -1
+FOREIGN_PRODUCER: Final = 1
 
 
 class NodeIdentity:
@@ -57,7 +63,7 @@ def fresh_node_id(name: str, entropy: Entropy) -> str:
 
 def message_id_prefix(node_id: str) -> str:
     """Return what stands before the number in the ids of messages that ``node_id`` accepted."""
-    return f"ID:{node_id}:"
+    return f"ID:{node_id}:{FOREIGN_SESSION}:{FOREIGN_PRODUCER}:"
 
 
 def connection_id(node_id: str, number: int) -> str:

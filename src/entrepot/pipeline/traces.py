@@ -95,6 +95,7 @@ class Head:
         self.lost: Final = int(said["lost"])
         self.dropped: Final = int(said["dropped"])
         self.created: Final = int(said["created"])
+        self.ids: Final = str(said.get("ids", f"ID:{self.node}:"))  # what begins its message ids; as it was before
 
 
 class Part:
@@ -246,7 +247,7 @@ class Segment:
         sequence = np.zeros(len(records), np.int64)
         which = np.flatnonzero(np.isin(records["kind"], NAMED))
         numbers = records["number"][which]
-        prefix[which] = fingerprint(f"ID:{self.head.node}:")
+        prefix[which] = fingerprint(self.head.ids)
         sequence[which] = numbers
         given = records[records["kind"] == facts.IDENTITY].view(IDENTITY)
         if len(given) == 0:
@@ -266,7 +267,7 @@ class Segment:
         """Return the names in the form `NAMES`; prefixes and causes of ids under their hash."""
         node = fingerprint(self.head.node)
         rows: list[tuple[int, int, str]] = [(NAME_NODE, node, f"{self.head.node}\t{self.head.name}")]
-        rows.append((facts.NAME_PREFIX, fingerprint(f"ID:{self.head.node}:"), f"ID:{self.head.node}:"))
+        rows.append((facts.NAME_PREFIX, fingerprint(self.head.ids), self.head.ids))
         for kind, found in self.names.items():
             for number, text in found.items():
                 rows.append((kind, fingerprint(text) if kind == facts.NAME_PREFIX else number, text))
@@ -324,7 +325,7 @@ class Segment:
     def _texts(self, records: NDArray[Any]) -> tuple[pa.Array, pa.Array]:
         prefix, sequence = self._identities(records)
         known = {fingerprint(text): text for text in self.names.get(facts.NAME_PREFIX, {}).values()}
-        own = f"ID:{self.head.node}:"
+        own = self.head.ids
         known[fingerprint(own)] = own
         return _spelt(prefix, known, prefix != 0), pa.array(sequence, mask=(prefix == 0) | (sequence < 0))
 

@@ -24,7 +24,7 @@ from entrepot.io.traces import TraceFiles
 
 SECOND = 1_000_000_000
 START = 1_700_000_000_000  # ms: 2023-11-14T22:13:20Z
-ID = "ID:west-1:7"
+ID = "ID:west-1:-1:1:7"
 
 
 def begun(directory: Path, node: str, name: str) -> tuple[TraceFiles, Trace]:
@@ -89,7 +89,7 @@ def test_who_cannot_say_is_named_with_the_reason(network: dict[str, dict[str, An
     assert "runs without --trace DIR" in silent["west"]
     _, silent = fates([{**north, "trace": "/nowhere/at/all"}], ID, [])
     assert silent["north"].startswith("its trace is in /nowhere/at/all on its own machine")
-    _, silent = fates([west], "ID:west-1:99", [])
+    _, silent = fates([west], "ID:west-1:-1:1:99", [])
     assert "has no record of it" in silent["west"]
     _, silent = fates([{**west, "trace": ""}], ID, [tmp_path / "north"])
     assert silent["west"].startswith("none of the traces named is its own")

@@ -38,7 +38,7 @@ def rows(*arguments: str) -> list[dict[str, str]]:
 
 
 def test_show_tells_the_story_of_one_message(traces: Path) -> None:
-    assert [row["what"] for row in rows(str(traces), "--message", "ID:n-1:2")] == ["accepted", "dead"]
+    assert [row["what"] for row in rows(str(traces), "--message", "ID:n-1:-1:1:2")] == ["accepted", "dead"]
     assert [row["why"] for row in rows(str(traces), "--what", "dead")] == ["no good"]
     assert len(rows(str(traces), "--queue", "orders", "--limit", "3")) == 3
     assert rows(str(traces), "--queue", "other") == []

@@ -155,6 +155,6 @@ def test_a_message_is_found_by_its_id(tmp_path: Path) -> None:
     trace.flush()
     files.close()
     (table,) = read([tmp_path])
-    for text, number in (("ID:other:77", 5), ("whatever", 6), ("ID:n-1:9", 9)):
+    for text, number in (("ID:other:77", 5), ("whatever", 6), ("ID:n-1:-1:1:9", 9)):
         assert numbers_of(table, text) == {("n-1", number)}
     assert numbers_of(table, "ID:other:78") == set()

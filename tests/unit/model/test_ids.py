@@ -18,7 +18,7 @@ def test_a_node_id_is_its_name_and_a_random_tail():
 
 
 def test_ids_of_messages_and_connections_carry_the_node():
-    assert message_id_prefix("n-1") == "ID:n-1:"
+    assert message_id_prefix("n-1") == "ID:n-1:-1:1:"
     assert connection_id("n-1", 7) == "ID:n-1-c7"
 
 
@@ -33,4 +33,4 @@ def test_a_uuid_is_a_random_one_of_rfc_9562():
 
 def test_an_identity_that_is_not_known_yet_is_empty():
     assert (NodeIdentity().uuid_text, NodeIdentity().message_prefix) == ("", "")
-    assert NodeIdentity("n-1").message_prefix == "ID:n-1:"
+    assert NodeIdentity("n-1").message_prefix == "ID:n-1:-1:1:"

@@ -28,7 +28,7 @@ from entrepot.cluster.channel import CensusPort
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.networks.admission import is_interpreted
 from entrepot.cluster.networks.canary import Canary, canary_topic
-from entrepot.cluster.networks.comparison import Comparison, audit_of
+from entrepot.cluster.networks.comparison import Comparison, audit_of, is_ours
 from entrepot.cluster.networks.durables import Durables, durable_list
 from entrepot.cluster.networks.feed import BridgeFeed
 from entrepot.cluster.networks.forwarding import Forwarding, WrittenFeed
@@ -184,7 +184,7 @@ class Bridge(BridgeEnd):
             self.inbound.comparison = Comparison(self.broker, "", there_id, wire.program, audit_of(self.options))
         self.broker.hub.announce(BrokerFact(BROKER_JOINED, self.origin, there_id, there))
         connection = f"{here}->{there}-{token}-{self.serial}:{self.runs}"
-        self.forwarding.begin(connection)
+        self.forwarding.begin(connection, ours=is_ours(wire.program))
         self.canary.begin(self.forwarding.producer)
         return connection
 

@@ -16,8 +16,8 @@ from entrepot.core.broker import BrokerCore
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
-from entrepot.protocols.openwire.convert import named, presented
-from entrepot.protocols.openwire.ids import path_through
+from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE, named, presented
+from entrepot.protocols.openwire.ids import id_apart, path_through
 from entrepot.protocols.openwire.large import body_of, is_large
 from entrepot.protocols.openwire.relaying import Crossing
 
@@ -41,10 +41,12 @@ class Forwarding:
         self._here = BrokerId(broker.ids.node_id)
         self._sync: bool = options.always_sync_send
         self._compressing: bool = options.compress
+        self._apart: bool = False
         self._crossing = Crossing(self.producer, broker.ids.node_id, broker.ids.node.message_prefix)
 
-    def begin(self, connection: str) -> None:
-        """A new connection is introduced as ``connection``."""
+    def begin(self, connection: str, *, ours: bool) -> None:
+        """A new connection is introduced as ``connection``, to a broker of ours or another (`id_apart`)."""
+        self._apart = not ours
         self.producer = ProducerId(connection, 1, SESSION)
         self._crossing = Crossing(self.producer, self.broker.ids.node_id, self.broker.ids.node.message_prefix)
 
@@ -59,7 +61,7 @@ class Forwarding:
         counter = max(int(message.redelivered), deliveries) + int(doubtful)
         advisory = feed.topic and message.address.startswith(ADVISORY)
         answered = (message.durable or self._sync) and not advisory
-        if not self._compressing:
+        if not self._compressing and not (self._apart and message.language is not OPENWIRE_LANGUAGE):
             number = wire.cross(self._crossing, message, where, answered, counter, self.broker.wall)
             if number >= 0:
                 return number
@@ -92,7 +94,11 @@ class Forwarding:
     def _anew(self, message: Message, where: Destination, counter: int, body: bytes | None) -> commands.Message:
         """Return ``message`` as a command with all that crossing changes. ``body``: as in `presented`."""
         broker = self.broker
-        made = presented(message, where, broker.ids.identity_of(message), broker.ids.node_id, body)
+        identity = broker.ids.identity_of(message)
+        made = presented(message, where, identity, broker.ids.node_id, body)
+        if self._apart and message.language is not OPENWIRE_LANGUAGE:
+            made.message_id = id_apart(identity, broker.ids.node_id, int(message.number))
+            made.message_id.broker_sequence_id = message.number
         made.broker_path = path_through(self._here, made.broker_path)
         made.producer_id = self.producer
         if made.original_transaction_id is None:

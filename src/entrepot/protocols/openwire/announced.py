@@ -72,14 +72,19 @@ from entrepot.protocols.openwire.commands import (
     RemoveSubscriptionInfo,
 )
 from entrepot.protocols.openwire.convert import (
-    FOREIGN_SESSION,
     OPENWIRE_LANGUAGE,
     message_of,
     named,
     presented,
     without_body,
 )
-from entrepot.protocols.openwire.ids import DestinationOperation, is_temporary, qualified_name, text_of
+from entrepot.protocols.openwire.ids import (
+    DestinationOperation,
+    foreign_producer,
+    is_temporary,
+    qualified_name,
+    text_of,
+)
 
 WORDS: Final = {
     MESSAGE_EXPIRED: "Expired",
@@ -269,7 +274,7 @@ class Announced(Listener):
         if message.language is OPENWIRE_LANGUAGE:
             producer_id = OPENWIRE_LANGUAGE.opened(message).producer_id
         if producer_id is None:
-            producer_id = ProducerId(connection_id=self.broker.ids.node_id, value=1, session_id=FOREIGN_SESSION)
+            producer_id = foreign_producer(self.broker.ids.node_id)
         return producer_id
 
     # -- queues and topics --------------------------------------------------------------------------------------------

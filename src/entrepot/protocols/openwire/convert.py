@@ -17,6 +17,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import EntrepotError, Fault, Inexpressible, InvalidDestination
 from entrepot.model import address as names
 from entrepot.model.address import MULTICAST
+from entrepot.model.ids import FOREIGN_SESSION
 from entrepot.model.message import (
     BODY_BYTES,
     BODY_EMPTY,
@@ -63,10 +64,9 @@ from entrepot.protocols.openwire.commands import (
     ActiveMQTopic,
     Destination,
     MessageId,
-    ProducerId,
 )
 from entrepot.protocols.openwire.frames import FrameReader, FrameWriter
-from entrepot.protocols.openwire.ids import is_queue, is_temporary, path_of, qualified_name, text_of
+from entrepot.protocols.openwire.ids import foreign_producer, is_queue, is_temporary, path_of, qualified_name, text_of
 from entrepot.protocols.openwire.schema import VERSION_MAX, message_layout
 
 LAYOUT: Final = message_layout(VERSION_MAX)
@@ -84,7 +84,6 @@ SCHEDULED_NAMES: Final = (  # properties that ask the broker's scheduler for som
 )
 UNREADABLE: Final = "unreadable"
 SCHEDULED_JOB: Final = "scheduledJobId"
-FOREIGN_SESSION: Final = -1  # of the producer that stands for all senders of other protocols
 
 
 def has_no_path(raw: bytes) -> bool:
@@ -163,7 +162,7 @@ class OpenWireLanguage(Language):
         if message_id is None or message_id.text_view or not 0 <= message_id.producer_sequence_id <= SEQUENCE_MAX:
             return ""
         producer = message_id.producer_id
-        if producer is None:
+        if producer is None or producer.session_id == FOREIGN_SESSION:  # see `id_apart`
             return ""
         if (
             producer.value != self._producer
@@ -456,7 +455,7 @@ def _converted(message: Message, node_id: str, identity: str, body: bytes | None
     if said.body_kind == BODY_MAP:
         said.body = message.language.exact(message)
     made = _with_body(said)
-    producer = ProducerId(connection_id=node_id, value=1, session_id=FOREIGN_SESSION)
+    producer = foreign_producer(node_id)
     made.producer_id = producer
     made.message_id = MessageId(text_view=identity, producer_id=producer, producer_sequence_id=message.number)
     made.correlation_id = said.correlation_id

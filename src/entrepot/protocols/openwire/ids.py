@@ -10,6 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from entrepot.base.errors import Fault, InvalidDestination
+from entrepot.model.ids import FOREIGN_PRODUCER, FOREIGN_SESSION
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTempQueue,
@@ -185,8 +186,12 @@ def text_of(identity: Structure) -> str:
 def _message_text(identity: MessageId) -> str:
     if identity.text_view:
         return identity.text_view if identity.text_view.startswith("ID:") else f"ID:{identity.text_view}"
-    producer = text_of(identity.producer_id) if identity.producer_id is not None else ""
-    return f"{producer}:{identity.producer_sequence_id}"
+    producer = identity.producer_id
+    if producer is None:
+        return f":{identity.producer_sequence_id}"
+    if producer.session_id == FOREIGN_SESSION and identity.producer_sequence_id == FOREIGN_PRODUCER:  # `id_apart`
+        return f"{producer.connection_id or ''}:{FOREIGN_SESSION}:{FOREIGN_PRODUCER}:{producer.value}"
+    return f"{text_of(producer)}:{identity.producer_sequence_id}"
 
 
 def _hex(octets: bytes | None) -> str:
@@ -196,6 +201,30 @@ def _hex(octets: bytes | None) -> str:
     transactions so, and operators compare them.
     """
     return "".join(f"{octet if octet < 128 else 0xFFFFFF00 | octet:x}" for octet in octets or b"")
+
+
+def foreign_producer(node_id: str) -> ProducerId:
+    """Return the producer that stands for all who send to ``node_id`` over other protocols (`model/ids.py`)."""
+    return ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION, value=FOREIGN_PRODUCER)
+
+
+def id_apart(identity: str, node_id: str, number: int) -> MessageId:
+    """Return ``identity``, of a message of another protocol, for a broker that is none of ours.
+
+    An ActiveMQ that audits drops what has a lower number than the last of its producer (classic.md 1.11). All senders
+    of other protocols are one producer, and over a bridge the messages of one queue overtake those of another: so each
+    message has a producer of its own there. The two numbers at the end change places, and back where the text is made.
+    ``number``: of the message here, for ids of another form.
+    """
+    parsed = parse_message_id(identity)
+    producer = parsed.producer_id
+    if producer is None:
+        producer = ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION, value=number)
+        return MessageId(text_view=identity, producer_id=producer, producer_sequence_id=FOREIGN_PRODUCER)
+    if producer.session_id == FOREIGN_SESSION and producer.value == FOREIGN_PRODUCER:
+        producer.value = parsed.producer_sequence_id
+        parsed.producer_sequence_id = FOREIGN_PRODUCER
+    return parsed
 
 
 def parse_message_id(text: str) -> MessageId:

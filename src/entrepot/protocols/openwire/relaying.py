@@ -21,8 +21,9 @@ from mypy_extensions import i16, i32, i64
 
 from entrepot.model.message import BARE_OCTETS, BARE_TEXT, Message
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
-from entrepot.protocols.openwire.convert import FOREIGN_SESSION, OPENWIRE_LANGUAGE, has_no_path, is_untouched
+from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE, has_no_path, is_untouched
 from entrepot.protocols.openwire.frames import FrameWriter, Structure
+from entrepot.protocols.openwire.ids import foreign_producer
 from entrepot.protocols.openwire.schema import VERSION_MAX
 
 HEADER_OCTETS: Final = 6  # type, command, whether an answer is wanted
@@ -54,7 +55,7 @@ class Crossing:
         """``id_prefix``: of the ids that this broker gives to messages that came without one."""
         self._producer: bytes = nested(producer)
         self._path: bytes = b"\x01\x00\x01" + nested(BrokerId(here))
-        self._foreign: bytes = nested(ProducerId(connection_id=here, value=1, session_id=FOREIGN_SESSION))
+        self._foreign: bytes = nested(foreign_producer(here))
         self._prefix: bytes = id_prefix.encode()
         self._where: bytes = b""
         self._named: Destination | None = None

@@ -19,6 +19,7 @@ from entrepot.core.events import trace as facts
 from entrepot.core.events.trace import Trace, TraceSink
 from entrepot.core.operators.upkeep import Discard, Move
 from entrepot.io.traces import TraceFiles
+from entrepot.model.ids import message_id_prefix
 from entrepot.pipeline.traces import Segment, segments
 from kit import Rig
 
@@ -75,7 +76,7 @@ def test_the_life_of_a_message(tmp_path: Path) -> None:
     accepted = next(row for row in rows if row["what"] == "accepted")
     number = accepted["number"]
     assert kinds(rows) == [("accepted", number), ("delivered", number), ("acknowledged", number)]
-    assert accepted["message_prefix"] == f"ID:{rig.broker.ids.node_id}:"
+    assert accepted["message_prefix"] == message_id_prefix(rig.broker.ids.node_id)
     assert accepted["message_sequence"] == number
     assert accepted["flags"] == facts.DURABLE | 7 << 4
     assert {row["consumer"] for row in rows if row["what"] in ("attached", "delivered", "acknowledged")} == {
@@ -97,7 +98,10 @@ def test_what_is_returned_too_often_is_dead_and_says_why(tmp_path: Path) -> None
     letter = next(row for row in rows if row["queue"] == "ActiveMQ.DLQ")
     assert letter["what"] == "accepted"
     assert letter["flags"] & facts.DERIVED
-    assert (letter["message_prefix"], letter["message_sequence"]) == (f"ID:{rig.broker.ids.node_id}:", dead["number"])
+    assert (letter["message_prefix"], letter["message_sequence"]) == (
+        message_id_prefix(rig.broker.ids.node_id),
+        dead["number"],
+    )
 
 
 def test_every_way_out_is_told_and_what_is_left_is_pending(tmp_path: Path) -> None:

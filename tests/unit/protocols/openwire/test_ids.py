@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import Fault, InvalidDestination
+from entrepot.model.ids import message_id_prefix
 from entrepot.protocols.openwire.codec import Decoder
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
@@ -24,6 +25,8 @@ from entrepot.protocols.openwire.ids import (
     DestinationKind,
     components,
     destination,
+    foreign_producer,
+    id_apart,
     is_queue,
     is_temporary,
     kind_of,
@@ -121,3 +124,23 @@ def test_composites_come_apart() -> None:
 
 def test_a_temporary_destination_names_its_owner() -> None:
     assert temporary_owner(ActiveMQTempTopic("ID:h-1-2-3:1:17")) == "ID:h-1-2-3:1"
+
+
+def test_senders_of_other_protocols_are_one_producer_here_and_apart_elsewhere() -> None:
+    """What an id says stays; ActiveMQ reads back what it shows, and knows no two of them from one producer."""
+    prefix = message_id_prefix("n-1")
+    assert parse_message_id(f"{prefix}7") == MessageId(producer_id=foreign_producer("n-1"), producer_sequence_id=7)
+    seventh, ninth = (id_apart(f"{prefix}{number}", "here", number) for number in (7, 9))
+    assert [text_of(one) for one in (seventh, ninth)] == [f"{prefix}7", f"{prefix}9"]
+    assert seventh.producer_id != ninth.producer_id
+    shown = "ID:n-1:-1:7:1"  # by Java's MessageId
+    assert parse_message_id(shown) == seventh
+    assert text_of(parse_message_id(shown)) == f"{prefix}7"
+
+
+def test_ids_of_another_form_are_apart_too() -> None:
+    java = MessageId(producer_id=PRODUCER, producer_sequence_id=5)
+    assert id_apart(text_of(java), "here", 3) == java
+    other, third = id_apart("ID:AMQP_ULONG:7", "here", 3), id_apart("ID:AMQP_ULONG:7", "here", 4)
+    assert text_of(other) == text_of(third) == "ID:AMQP_ULONG:7"
+    assert other.producer_id != third.producer_id
