@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import classic
 import pytest
@@ -17,6 +19,10 @@ from promises import never
 from shell.daemon import Daemon, Wire
 from spark.stand import PATIENCE, Stand
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAGE = "docs/spark-on-activemq.md"
 ROUNDS = int(os.environ.get("ENTREPOT_ROUNDS", "2"))
 
 pytestmark = pytest.mark.skipif(bool(classic.unavailable()), reason=f"ActiveMQ: {classic.unavailable()}")
@@ -44,6 +50,70 @@ def beside(foreign: Classic, tmp_path: Path, stand: Stand) -> Iterator[Daemon]:
     yield daemon
     stand.close()
     daemon.stop()
+
+
+@pytest.fixture
+def returning(tmp_path: Path, spark: SparkSession) -> Iterator[Returning]:
+    made = Returning(tmp_path, spark)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+class Returning:
+    """An ActiveMQ that audits what networks bring, and the broker beside it that gives it the queue ``results``."""
+
+    def __init__(self, home: Path, spark: SparkSession) -> None:
+        self.foreign = Classic(home / "foreign", stomp=True, connector='auditNetworkProducers="true"')
+        self.start_foreign()
+        place = home / "beside"
+        place.mkdir()
+        (block,) = [one for one in all_blocks("xml") if one.page == PAGE]
+        port = classic.free_port()  # the same when it is started again
+        text = block.text.replace("tcp://activemq:61616", self.foreign.url)
+        text = text.replace("127.0.0.1:61613", f"127.0.0.1:{port}")
+        (place / "beside.xml").write_text(text)
+        self.beside = Daemon(place, "beside.xml", files=True).start()
+        self.stand = Stand(spark, self.beside, home, "results")
+
+    def start_foreign(self) -> None:
+        self.foreign.start()
+        listens(classic.HOST, self.foreign.stomp_port)
+
+    def _wire(self) -> Wire:
+        """Return a connection to ActiveMQ, which closes those that come while it starts."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return Wire(self.foreign.stomp_port)
+            except ConnectionError:
+                assert time.monotonic() < until, "ActiveMQ serves nobody"
+                time.sleep(0.1)
+
+    def end(self) -> None:
+        self.stand.close()
+        self.beside.stop()
+        self.foreign.kill()
+
+    def write(self, batch: int, count: int) -> list[str]:
+        """Publish a batch; return its texts."""
+        frame = self.stand.spark.range(count).selectExpr(f"concat('{batch}-', id) AS text")
+        options = self.stand.given(subscription=None, sink="returning", batch=batch)
+        frame.write.format("entrepot").options(**options).mode("append").save()
+        return [f"{batch}-{number}" for number in range(count)]
+
+    def take(self, count: int) -> list[str]:
+        """Consume ``count`` messages at ActiveMQ, of those that come while they are taken."""
+        wire = self._wire()
+        wire.subscribe("/queue/results", ack="client-individual")
+        taken: list[str] = []
+        while len(taken) < count:
+            frame = wire.message()
+            taken.append(frame.body.decode())
+            wire.say("ACK", {"id": frame.headers["ack"]})
+        wire.leave()
+        return taken
 
 
 def produce(foreign: Classic, queue: str, bodies: list[str]) -> list[str]:
@@ -74,7 +144,7 @@ def test_what_is_there_and_what_comes(foreign: Classic, beside: Daemon, stand: S
 
 
 def test_the_page_does_what_it_says(foreign: Classic, beside: Daemon, stand: Stand, tmp_path: Path) -> None:
-    (block,) = [one for one in all_blocks("python") if one.page == "docs/spark-on-activemq.md"]
+    (block,) = [one for one in all_blocks("python") if one.page == PAGE]
     text = block.text.replace("stomp://127.0.0.1:61613", stand.url).replace('"data/', f'"{tmp_path}/data/')
     sent = produce(foreign, "orders", [f"{number}" for number in range(50)])
     made = {"spark": stand.spark}
@@ -110,3 +180,27 @@ def test_kills_of_either_broker_lose_nothing_and_double_nothing(foreign: Classic
     with never():
         assert sorted(stand.texts()) == sorted(sent)
         assert left(foreign, stand.queue) == []
+
+
+def test_the_way_back_loses_nothing_and_doubles_nothing(returning: Returning) -> None:
+    """Neither a batch that Spark writes again, nor a kill of either broker while the hop is under way."""
+    sent: list[str] = []
+    came: list[str] = []
+    for turn in range(ROUNDS + 1):  # the last one without a kill, behind all that may come again
+        sent += returning.write(turn, 5000)
+        if turn == ROUNDS:
+            returning.write(turn, 5000)
+        elif turn % 2:
+            returning.beside.kill()
+            returning.beside.start()
+        else:
+            returning.foreign.kill()
+            returning.start_foreign()
+
+        came += returning.take(5000)
+    came += left(returning.foreign, "results")
+    twice = sorted(text for text in set(came) if came.count(text) > 1)
+    with never():
+        assert set(came) == set(sent), twice
+        assert twice == []
+        assert returning.stand.left() == []
