@@ -103,6 +103,7 @@ STATIC: Final = """<broker xmlns="http://activemq.apache.org/schema/core" broker
   <persistenceAdapter><kahaDB directory="ours"/></persistenceAdapter>
   <networkConnectors><networkConnector uri="static:({there})?initialReconnectDelay=100"><staticallyIncludedDestinations>
     <queue physicalName="first"/><queue physicalName="second"/>
+    <queue physicalName="Consumer.a.VirtualTopic.T"/><queue physicalName="Consumer.b.VirtualTopic.T"/>
   </staticallyIncludedDestinations></networkConnector></networkConnectors>
   <transportConnectors><transportConnector uri="stomp://127.0.0.1:0"/></transportConnectors>
 </broker>
@@ -116,17 +117,25 @@ def test_an_audit_there_drops_nothing_that_is_new(tmp_path: Path) -> None:
     (tmp_path / "ours" / "ours.xml").write_text(STATIC.format(there=foreign.url))
     ours = Daemon(tmp_path / "ours", "ours.xml", files=True).start()
     try:
-        sent = {"second": [f"s{number}" for number in range(300)], "first": [f"f{number}" for number in range(300)]}
         wire = Wire(ours.port)
-        for name, bodies in sent.items():  # those of the second queue have the lower numbers, and cross later
+        copies = [f"Consumer.{one}.VirtualTopic.T" for one in "ab"]
+        for name in copies:
+            wire.subscribe(f"/queue/{name}")
+            wire.ask("UNSUBSCRIBE", {"id": f"/queue/{name}"})
+        # Those of the second queue have the lower numbers, and cross later; copies of one message have one id.
+        sent = {f"/queue/{name}": [f"{name[0]}{number}" for number in range(300)] for name in ("second", "first")}
+        sent["/topic/VirtualTopic.T"] = [f"t{number}" for number in range(50)]
+        for place, bodies in sent.items():
             for body in bodies:
-                assert wire.send(f"/queue/{name}", body.encode(), persistent="true").command == "RECEIPT"
+                assert wire.send(place, body.encode(), persistent="true").command == "RECEIPT"
         wire.leave()
+        wanted = {**sent, **dict.fromkeys([f"/queue/{name}" for name in copies], sent["/topic/VirtualTopic.T"])}
+        del wanted["/topic/VirtualTopic.T"]
         foreign.start().await_ready()
         listens(HOST, foreign.stomp_port)
-        for name, bodies in sent.items():
+        for place, bodies in wanted.items():
             reader = Wire(foreign.stomp_port)
-            reader.subscribe(f"/queue/{name}", ack="client-individual")
+            reader.subscribe(place, ack="client-individual")
             came = []
             while len(came) < len(bodies):
                 frame = reader.message()

@@ -66,8 +66,8 @@ class Forwarding:
             if number >= 0:
                 return number
         if is_large(self.broker, message, FRAME_OCTETS_MAX):
-            return self._stream(wire, message, self._anew(message, where, counter, b""), answered=answered)
-        made = self._anew(message, where, counter, None)
+            return self._stream(wire, message, self._anew(message, feed, where, counter, b""), answered=answered)
+        made = self._anew(message, feed, where, counter, None)
         if self._compressing:
             _compress(made)
         if not answered:
@@ -91,13 +91,16 @@ class Forwarding:
         """The last part of a large body was written."""
         self.flow.streaming(False)
 
-    def _anew(self, message: Message, where: Destination, counter: int, body: bytes | None) -> commands.Message:
+    def _anew(
+        self, message: Message, feed: WrittenFeed, where: Destination, counter: int, body: bytes | None
+    ) -> commands.Message:
         """Return ``message`` as a command with all that crossing changes. ``body``: as in `presented`."""
         broker = self.broker
         identity = broker.ids.identity_of(message)
         made = presented(message, where, identity, broker.ids.node_id, body)
         if self._apart and message.language is not OPENWIRE_LANGUAGE:
-            made.message_id = id_apart(identity, broker.ids.node_id, int(message.number))
+            queue = 0 if feed.topic or feed.source is None else int(feed.source.identity)
+            made.message_id = id_apart(identity, broker.ids.node_id, int(message.number), queue)
             made.message_id.broker_sequence_id = message.number
         made.broker_path = path_through(self._here, made.broker_path)
         made.producer_id = self.producer

@@ -189,7 +189,7 @@ def _message_text(identity: MessageId) -> str:
     producer = identity.producer_id
     if producer is None:
         return f":{identity.producer_sequence_id}"
-    if producer.session_id == FOREIGN_SESSION and identity.producer_sequence_id == FOREIGN_PRODUCER:  # `id_apart`
+    if producer.session_id <= FOREIGN_SESSION and identity.producer_sequence_id == FOREIGN_PRODUCER:  # `id_apart`
         return f"{producer.connection_id or ''}:{FOREIGN_SESSION}:{FOREIGN_PRODUCER}:{producer.value}"
     return f"{text_of(producer)}:{identity.producer_sequence_id}"
 
@@ -208,23 +208,22 @@ def foreign_producer(node_id: str) -> ProducerId:
     return ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION, value=FOREIGN_PRODUCER)
 
 
-def id_apart(identity: str, node_id: str, number: int) -> MessageId:
+def id_apart(identity: str, node_id: str, number: int, queue: int) -> MessageId:
     """Return ``identity``, of a message of another protocol, for a broker that is none of ours.
 
     An ActiveMQ that audits drops what has a lower number than the last of its producer (classic.md 1.11). All senders
     of other protocols are one producer, and over a bridge the messages of one queue overtake those of another: so each
-    message has a producer of its own there. The two numbers at the end change places, and back where the text is made.
-    ``number``: of the message here, for ids of another form.
+    message has a producer of its own there, by the ``number`` that it has here and the identity of its ``queue`` (0 for
+    a topic): copies in several queues are one message here, and would be repetitions there. `text_of` makes of it the
+    id that it has here.
     """
     parsed = parse_message_id(identity)
     producer = parsed.producer_id
-    if producer is None:
-        producer = ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION, value=number)
-        return MessageId(text_view=identity, producer_id=producer, producer_sequence_id=FOREIGN_PRODUCER)
-    if producer.session_id == FOREIGN_SESSION and producer.value == FOREIGN_PRODUCER:
-        producer.value = parsed.producer_sequence_id
-        parsed.producer_sequence_id = FOREIGN_PRODUCER
-    return parsed
+    if producer is not None and (producer.session_id != FOREIGN_SESSION or producer.value != FOREIGN_PRODUCER):
+        return parsed
+    alone = ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION - queue, value=number)
+    text = identity if producer is None else None
+    return MessageId(text_view=text, producer_id=alone, producer_sequence_id=FOREIGN_PRODUCER)
 
 
 def parse_message_id(text: str) -> MessageId:

@@ -130,17 +130,24 @@ def test_senders_of_other_protocols_are_one_producer_here_and_apart_elsewhere() 
     """What an id says stays; ActiveMQ reads back what it shows, and knows no two of them from one producer."""
     prefix = message_id_prefix("n-1")
     assert parse_message_id(f"{prefix}7") == MessageId(producer_id=foreign_producer("n-1"), producer_sequence_id=7)
-    seventh, ninth = (id_apart(f"{prefix}{number}", "here", number) for number in (7, 9))
+    seventh, ninth = (id_apart(f"{prefix}{number}", "n-1", number, 4) for number in (7, 9))
     assert [text_of(one) for one in (seventh, ninth)] == [f"{prefix}7", f"{prefix}9"]
     assert seventh.producer_id != ninth.producer_id
-    shown = "ID:n-1:-1:7:1"  # by Java's MessageId
+    shown = "ID:n-1:-5:7:1"  # by Java's MessageId
     assert parse_message_id(shown) == seventh
     assert text_of(parse_message_id(shown)) == f"{prefix}7"
 
 
+def test_copies_that_share_an_id_are_apart() -> None:
+    original = f"{message_id_prefix('n-1')}7"
+    one, other = id_apart(original, "n-1", 7, 4), id_apart(original, "n-1", 7, 5)
+    assert text_of(one) == text_of(other) == original
+    assert one.producer_id != other.producer_id
+
+
 def test_ids_of_another_form_are_apart_too() -> None:
     java = MessageId(producer_id=PRODUCER, producer_sequence_id=5)
-    assert id_apart(text_of(java), "here", 3) == java
-    other, third = id_apart("ID:AMQP_ULONG:7", "here", 3), id_apart("ID:AMQP_ULONG:7", "here", 4)
+    assert id_apart(text_of(java), "here", 3, 4) == java
+    other, third = id_apart("ID:AMQP_ULONG:7", "here", 3, 4), id_apart("ID:AMQP_ULONG:7", "here", 4, 4)
     assert text_of(other) == text_of(third) == "ID:AMQP_ULONG:7"
     assert other.producer_id != third.producer_id
