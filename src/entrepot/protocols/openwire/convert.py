@@ -162,7 +162,7 @@ class OpenWireLanguage(Language):
         if message_id is None or message_id.text_view or not 0 <= message_id.producer_sequence_id <= SEQUENCE_MAX:
             return ""
         producer = message_id.producer_id
-        if producer is None or producer.session_id <= FOREIGN_SESSION:  # see `id_apart`
+        if producer is None or producer.session_id < FOREIGN_SESSION:  # see `id_apart`
             return ""
         if (
             producer.value != self._producer

@@ -189,7 +189,7 @@ def _message_text(identity: MessageId) -> str:
     producer = identity.producer_id
     if producer is None:
         return f":{identity.producer_sequence_id}"
-    if producer.session_id <= FOREIGN_SESSION and identity.producer_sequence_id == FOREIGN_PRODUCER:  # `id_apart`
+    if producer.session_id < FOREIGN_SESSION and identity.producer_sequence_id == FOREIGN_PRODUCER:  # `id_apart`
         return f"{producer.connection_id or ''}:{FOREIGN_SESSION}:{FOREIGN_PRODUCER}:{producer.value}"
     return f"{text_of(producer)}:{identity.producer_sequence_id}"
 
@@ -214,14 +214,14 @@ def id_apart(identity: str, node_id: str, number: int, queue: int) -> MessageId:
     An ActiveMQ that audits drops what has a lower number than the last of its producer (classic.md 1.11). All senders
     of other protocols are one producer, and over a bridge the messages of one queue overtake those of another: so each
     message has a producer of its own there, by the ``number`` that it has here and the identity of its ``queue`` (0 for
-    a topic): copies in several queues are one message here, and would be repetitions there. `text_of` makes of it the
-    id that it has here.
+    a topic): copies in several queues are one message here, and would be repetitions there. Java has no session below
+    -1, so `text_of` can make of it the id that it has here.
     """
     parsed = parse_message_id(identity)
     producer = parsed.producer_id
     if producer is not None and (producer.session_id != FOREIGN_SESSION or producer.value != FOREIGN_PRODUCER):
         return parsed
-    alone = ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION - queue, value=number)
+    alone = ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION - 1 - queue, value=number)
     text = identity if producer is None else None
     return MessageId(text_view=text, producer_id=alone, producer_sequence_id=FOREIGN_PRODUCER)
 

@@ -53,6 +53,7 @@ PRODUCER = ProducerId("ID:h-1-2-3:1", 7, 4)
         (ConsumerId("c", 1, 2), "c:1:2"),
         (ProducerId("c", 2, 1), "c:1:2"),  # value 2 of session 1
         (MessageId(producer_id=PRODUCER, producer_sequence_id=9), "ID:h-1-2-3:1:4:7:9"),
+        (MessageId(producer_id=ProducerId("ID:h", 5, -1), producer_sequence_id=1), "ID:h:-1:5:1"),  # ActiveMQ's own
         (MessageId(text_view="ID:other"), "ID:other"),
         (MessageId(text_view="other"), "ID:other"),
         (LocalTransactionId(5, ConnectionId("c")), "TX:c:5"),
@@ -133,7 +134,7 @@ def test_senders_of_other_protocols_are_one_producer_here_and_apart_elsewhere() 
     seventh, ninth = (id_apart(f"{prefix}{number}", "n-1", number, 4) for number in (7, 9))
     assert [text_of(one) for one in (seventh, ninth)] == [f"{prefix}7", f"{prefix}9"]
     assert seventh.producer_id != ninth.producer_id
-    shown = "ID:n-1:-5:7:1"  # by Java's MessageId
+    shown = "ID:n-1:-6:7:1"  # by Java's MessageId
     assert parse_message_id(shown) == seventh
     assert text_of(parse_message_id(shown)) == f"{prefix}7"
 
