@@ -263,7 +263,7 @@ class MqttConsumer(Consumer):
         self.address: str = ""
         self.topic: bytes = b""
         self.body: CommonBody | None = None  # of the message that is being written
-        self.unfit: i64 = 0  # a message whose body was counted, and is too long or no body
+        self.fit: Fit | None = None  # of the large message that was counted last
 
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large ``message`` before it is delivered."""
