@@ -61,7 +61,7 @@ class Forwarding:
         counter = max(int(message.redelivered), deliveries) + int(doubtful)
         advisory = feed.topic and message.address.startswith(ADVISORY)
         answered = (message.durable or self._sync) and not advisory
-        if not self._compressing and not (self._apart and message.language is not OPENWIRE_LANGUAGE):
+        if not self._compressing and not self._is_apart(message):
             number = wire.cross(self._crossing, message, where, answered, counter, self.broker.wall)
             if number >= 0:
                 return number
@@ -91,6 +91,10 @@ class Forwarding:
         """The last part of a large body was written."""
         self.flow.streaming(False)
 
+    def _is_apart(self, message: Message) -> bool:
+        """Return whether ``message`` has another id there, which the quick way of writing does not know."""
+        return self._apart and message.language is not OPENWIRE_LANGUAGE
+
     def _anew(
         self, message: Message, feed: WrittenFeed, where: Destination, counter: int, body: bytes | None
     ) -> commands.Message:
@@ -98,7 +102,7 @@ class Forwarding:
         broker = self.broker
         identity = broker.ids.identity_of(message)
         made = presented(message, where, identity, broker.ids.node_id, body)
-        if self._apart and message.language is not OPENWIRE_LANGUAGE:
+        if self._is_apart(message):
             queue = 0 if feed.topic or feed.source is None else int(feed.source.identity)
             made.message_id = id_apart(identity, broker.ids.node_id, int(message.number), queue)
             made.message_id.broker_sequence_id = message.number

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Final
 
 from entrepot.base.errors import Fault, InvalidDestination
-from entrepot.model.ids import FOREIGN_PRODUCER, FOREIGN_SESSION
+from entrepot.model.ids import FOREIGN_PRODUCER, FOREIGN_SESSION, message_id_prefix
 from entrepot.protocols.openwire.commands import (
     ActiveMQQueue,
     ActiveMQTempQueue,
@@ -189,8 +189,8 @@ def _message_text(identity: MessageId) -> str:
     producer = identity.producer_id
     if producer is None:
         return f":{identity.producer_sequence_id}"
-    if producer.session_id < FOREIGN_SESSION and identity.producer_sequence_id == FOREIGN_PRODUCER:  # `id_apart`
-        return f"{producer.connection_id or ''}:{FOREIGN_SESSION}:{FOREIGN_PRODUCER}:{producer.value}"
+    if producer.session_id < FOREIGN_SESSION and identity.producer_sequence_id == FOREIGN_PRODUCER:
+        return _known(producer)
     return f"{text_of(producer)}:{identity.producer_sequence_id}"
 
 
@@ -213,17 +213,29 @@ def id_apart(identity: str, node_id: str, number: int, queue: int) -> MessageId:
 
     An ActiveMQ that audits drops what has a lower number than the last of its producer (classic.md 1.11). All senders
     of other protocols are one producer, and over a bridge the messages of one queue overtake those of another: so each
-    message has a producer of its own there, by the ``number`` that it has here and the identity of its ``queue`` (0 for
-    a topic): copies in several queues are one message here, and would be repetitions there. Java has no session below
-    -1, so `text_of` can make of it the id that it has here.
+    message has a producer of its own there. ``queue``, its identity or 0 for a topic, tells copies apart, which are one
+    message here; ``number``, which the message has here, those that got it later than their id, as what died and was
+    sent again. Java has no session below -1: of such an id `text_of` makes ``identity`` again.
     """
     parsed = parse_message_id(identity)
     producer = parsed.producer_id
-    if producer is not None and (producer.session_id != FOREIGN_SESSION or producer.value != FOREIGN_PRODUCER):
+    if producer is None:
+        alone = ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION - 1 - queue, value=number)
+        return MessageId(text_view=identity, producer_id=alone, producer_sequence_id=FOREIGN_PRODUCER)
+    origin = producer.connection_id or ""
+    known = parsed.producer_sequence_id
+    if producer != foreign_producer(origin.removeprefix("ID:")) or ":" in origin.removeprefix("ID:"):
         return parsed
-    alone = ProducerId(connection_id=f"ID:{node_id}", session_id=FOREIGN_SESSION - 1 - queue, value=number)
-    text = identity if producer is None else None
-    return MessageId(text_view=text, producer_id=alone, producer_sequence_id=FOREIGN_PRODUCER)
+    if origin != f"ID:{node_id}" or known != number:
+        origin = f"{origin}:{number}"
+    alone = ProducerId(connection_id=origin, session_id=FOREIGN_SESSION - 1 - queue, value=known)
+    return MessageId(producer_id=alone, producer_sequence_id=FOREIGN_PRODUCER)
+
+
+def _known(producer: ProducerId) -> str:
+    """Return the id that `id_apart` was given, of the producer that it made."""
+    node_id, _, _ = (producer.connection_id or "").removeprefix("ID:").partition(":")
+    return f"{message_id_prefix(node_id)}{producer.value}"
 
 
 def parse_message_id(text: str) -> MessageId:

@@ -146,6 +146,16 @@ def test_copies_that_share_an_id_are_apart() -> None:
     assert one.producer_id != other.producer_id
 
 
+def test_a_message_with_a_new_number_keeps_its_id() -> None:
+    """One that died and was sent again, or came from another node of ours; two of one id may meet in a queue."""
+    known = f"{message_id_prefix('n-1')}7"
+    crossing = [id_apart(known, node, number, queue) for node, number, queue in (
+        ("n-1", 7, 4), ("n-1", 8, 4), ("n-1", 9, 4), ("n-2", 7, 4), ("n-2", 7, 5))]  # fmt: skip
+    assert {text_of(one) for one in crossing} == {known}
+    assert len({text_of(one.producer_id) for one in crossing if one.producer_id is not None}) == len(crossing)
+    assert text_of(parse_message_id("ID:n-1:8:-6:7:1")) == known  # by Java's MessageId
+
+
 def test_ids_of_another_form_are_apart_too() -> None:
     java = MessageId(producer_id=PRODUCER, producer_sequence_id=5)
     assert id_apart(text_of(java), "here", 3, 4) == java
