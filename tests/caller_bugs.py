@@ -10,6 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from bridge_bugs import patched
+from entrepot.core.queue.consumer import Pause
+from entrepot.core.queue.measuring import Measuring
+from entrepot.core.queue.walk import Walk
 from entrepot.core.transactions.carrying import Work
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.commanding import Commands
@@ -26,6 +29,7 @@ from entrepot.protocols.openwire.conversation.inbox import Inbox
 from entrepot.protocols.openwire.conversation.requests import Requests
 from entrepot.protocols.openwire.conversation.transactions import Transactions
 from entrepot.protocols.openwire.ids import AckType
+from entrepot.protocols.serving.looking import Looking
 
 
 def _forgets_a_doubt(genuine: Any) -> Any:
@@ -238,9 +242,41 @@ CORE_BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
 }
 
 
+def _holds_for_ever(genuine: Any) -> Any:
+    def resume(self: Looking) -> None:
+        self.broker.journal.overflow.hold(self.message.need_rare().large_id)
+        genuine(self)
+
+    return resume
+
+
+def _stays_closed(genuine: Any) -> Any:
+    def resume(self: Measuring) -> None:
+        genuine(self)
+        if not self.waiting:
+            self.consumer.window.pause(Pause.MEASURING)
+
+    return resume
+
+
+def _skips_what_follows(genuine: Any) -> Any:
+    def back_to(self: Walk, found: Any) -> None:
+        self.done = False
+
+    return back_to
+
+
+MIXED_BUGS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "the body of what was shown is held for ever": (Looking, "resume", _holds_for_ever),
+    "who was given what had to be measured is given nothing more": (Measuring, "resume", _stays_closed),
+    "a browser skips what comes behind a large message": (Walk, "back_to", _skips_what_follows),
+}
+"""Planted where some programs speak CORE, with large texts, and others OpenWire."""
+
+
 def planted(bug: str) -> AbstractContextManager[None]:
     """Return what plants ``bug``; "" for none."""
     if not bug:
         return nullcontext()
-    owner, name, make = {**BUGS, **CORE_BUGS, **REATTACH_BUGS}[bug]
+    owner, name, make = {**BUGS, **CORE_BUGS, **REATTACH_BUGS, **MIXED_BUGS}[bug]
     return patched(owner, name, make)

@@ -42,10 +42,10 @@ def network_with(bug: str, *, directed: bool) -> Judge:
     return judge
 
 
-def callers_with(bug: str, *, core: bool = False, reattach: bool = False) -> Judge:
+def callers_with(bug: str, **world: bool) -> Judge:
     def judge(seed: int) -> list[str]:
         with caller_bugs.planted(bug):
-            return list(run_callers(seed, core=core, reattach=reattach).violations)
+            return list(run_callers(seed, **world).violations)
 
     return judge
 
@@ -90,6 +90,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
         for bug in caller_bugs.REATTACH_BUGS:
             broken, sound = (callers_with(each, core=True, reattach=True) for each in (bug, ""))
             yield "callers that reattach", bug, broken, sound
+    if "mixed" in kinds:
+        for bug in caller_bugs.MIXED_BUGS:
+            yield "callers of both", bug, callers_with(bug, mixed=True), callers_with("", mixed=True)
     if "zones" in kinds:
         for bug in zoned.PLANTED:
             yield "zones", bug, lambda seed, bug=bug: Region(seed, bug).run(), lambda seed: Region(seed).run()  # type: ignore[misc]
@@ -98,7 +101,7 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             yield "pairs", bug, lambda seed, bug=bug: Pair(seed, bug).run(), lambda seed: Pair(seed).run()  # type: ignore[misc]
 
 
-KINDS = ["networks", "callers", "core", "reattach", "carried", "clusters", "zones", "pairs"]
+KINDS = ["networks", "callers", "core", "reattach", "mixed", "carried", "clusters", "zones", "pairs"]
 
 
 def main(arguments: list[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 
 import pytest
@@ -93,3 +94,31 @@ def test_a_place_without_a_port_is_shown_without_one() -> None:
         blocking.connect("http://127.0.0.2")
     assert "127.0.0.2" in str(refused.value)
     assert "-1" not in str(refused.value)
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "core"])
+@pytest.mark.parametrize("turns", range(8))
+def test_a_consumer_whose_opening_is_given_up_takes_nothing(scheme: str, turns: int) -> None:
+    """What it would have been given waits for others. The broker may have made it already, or not yet."""
+
+    async def main() -> None:
+        async with Broker(listen=["auto://127.0.0.1:0"]) as broker:
+            url = broker.uris[0].replace("auto", scheme)
+            async with entrepot.connect(url) as connection, connection.session() as session:
+                await session.producer("q")
+                opening = asyncio.ensure_future(opened(session))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                opening.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await (await opening).close()
+                async with session.producer("q") as producer, session.consumer("q") as consumer:
+                    for number in range(10):
+                        await producer.send(str(number))
+                    received = [await consumer.receive(5) for _ in range(10)]
+                    assert [one and one.body for one in received] == [str(number) for number in range(10)]
+
+    async def opened(session: entrepot.Session) -> entrepot.Consumer:
+        return await session.consumer("q")
+
+    asyncio.run(asyncio.wait_for(main(), 60))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from entrepot.base.errors import InvalidOption, LeaseError
 from entrepot.pipeline.source import ADMISSION_CONTROL
 from entrepot.protocols.stomp.frames import encode_frame
 from shell.daemon import Daemon
+from spark.soak import command_of, descendants
 from spark.stand import Stand
 
 
@@ -96,6 +99,25 @@ def test_a_batch_that_fails_comes_again_and_nobody_else_gets_it(stand: Stand) ->
     assert seen == [sent]
     assert [row["text"] for row in stand.batches[0]] == sent
     assert stand.texts() == [*sent, "later"]
+
+
+def planners() -> list[int]:
+    """Return the Python processes that plan for the streams of this test's JVM."""
+    return [pid for pid in descendants(os.getpid()) if "streaming_source_runner" in command_of(pid)]
+
+
+def test_a_planner_that_is_killed_ends_the_query_and_the_next_run_goes_on_where_it_was(stand: Stand) -> None:
+    sent = stand.produce(bodies("a", 50))
+    query = stand.start(stand.stream(maxMessagesPerTrigger="20"), processingTime="100 milliseconds")
+    stand.until(lambda: len(stand.texts()) == 50)
+    (planner,) = planners()
+    os.kill(planner, signal.SIGKILL)
+    sent += stand.produce(bodies("b", 50))
+    with pytest.raises(Exception, match=r"Broken pipe|Connection reset|EOF"):
+        query.awaitTermination(60)
+    stand.run(stand.stream(maxMessagesPerTrigger="20"))
+    assert stand.texts() == sent
+    assert stand.left() == []
 
 
 def test_reading_twice_in_one_batch_gives_the_same_rows(stand: Stand) -> None:

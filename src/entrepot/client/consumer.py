@@ -39,7 +39,11 @@ class Consumer(Closing):
         def announce(answer: Answer) -> None:
             self._port = session.open_consumer(wish, policy, self._wake, answer)
 
-        await self._connection.ask(announce)
+        try:
+            await self._connection.ask(announce)
+        except BaseException:  # given up: what the broker delivers to it would wait here for nobody
+            await self.close()
+            raise
 
     async def receive(self, timeout: float = FOR_EVER) -> Received | None:
         """Return the next message, None when none came within ``timeout`` s. It counts as processed (AUTO, DUPS_OK).

@@ -41,7 +41,12 @@ class Producer(Closing):
     async def open(cls, connection: ConnectionBase, session: SessionPort, destination: str | None, window: int) -> Self:
         """Open one; `Session.producer` is what programs call."""
         made: list[ProducerPort] = []
-        await connection.ask(lambda answer: made.append(session.open_producer(destination, window, answer)))
+        try:
+            await connection.ask(lambda answer: made.append(session.open_producer(destination, window, answer)))
+        except BaseException:
+            for port in made:
+                port.close()
+            raise
         return cls(connection, session.mode, made[0], destination)
 
     async def send(

@@ -53,6 +53,8 @@ def main(arguments: list[str]) -> int:
         parser().error("--stops is about networks that are not --directed")
     if options.core > options.callers or options.reattach > options.core or _is_stray(options):
         parser().error("--core is about --callers, --reattach about --core, --chains and --groups about --clusters")
+    if options.mixed > options.callers or (options.mixed and options.core):
+        parser().error("--mixed is about --callers that are not --core")
     if options.seed is not None:
         return _one(options)
     return _many(options)
@@ -80,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")
+    found.add_argument("--mixed", action="store_true", help="with --callers: some speak CORE, the others OpenWire")
     found.add_argument("--reattach", action="store_true", help="with --core: their sessions outlive connections")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
@@ -109,7 +112,9 @@ def _one(options: argparse.Namespace) -> int:
     elif options.replicas:
         result = run_replicas(options.seed, lines=lines)
     elif options.callers:
-        result = run_callers(options.seed, core=options.core, reattach=options.reattach, lines=lines)
+        result = run_callers(
+            options.seed, core=options.core, reattach=options.reattach, mixed=options.mixed, lines=lines
+        )
     elif options.carried:
         result = run_carried(options.seed, lines=lines)
     elif options.clusters:
@@ -172,7 +177,7 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     if options.clusters:
         return partial(run_clusters, chains=options.chains, groups=options.groups)
     if options.callers:
-        return partial(run_callers, core=options.core, reattach=options.reattach)
+        return partial(run_callers, core=options.core, reattach=options.reattach, mixed=options.mixed)
     if options.networks:
         return partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
     if options.quorum:
@@ -194,7 +199,7 @@ def _way(options: argparse.Namespace) -> str:
         kinds = "".join(f" --{kind}" for kind in ("chains", "groups") if getattr(options, kind))
         return f"--clusters{kinds} --trace trace.txt"
     if options.callers:
-        kinds = "".join(f" --{kind}" for kind in ("core", "reattach") if getattr(options, kind))
+        kinds = "".join(f" --{kind}" for kind in ("core", "reattach", "mixed") if getattr(options, kind))
         return f"--callers{kinds} --trace trace.txt"
     if options.networks:
         kind = " --directed" if options.directed else " --plain" if options.plain else ""

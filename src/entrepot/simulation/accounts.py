@@ -61,12 +61,16 @@ class Work:
 class Account:
     """All messages by name, and what became of them. ``calm``: nothing breaks in this world, programs are moved."""
 
-    def __init__(self, world: World, *, calm: bool, stores: int, returns: bool) -> None:
-        """``returns``: what one consumer had and did not hand out may come unmarked to another, behind newer ones."""
+    def __init__(self, world: World, *, calm: bool, stores: int, returns: bool, mixed: bool = False) -> None:
+        """``returns``: what one consumer had and did not hand out may come unmarked to another, behind newer ones.
+
+        ``mixed``: programs speak several languages.
+        """
         self.world: Final = world
         self.calm: Final = calm
         self.stores: Final = stores
         self.returns: Final = returns
+        self.mixed: Final = mixed
         self.readers: dict[str, int] = {}  # queue -> how many programs read it
         self.messages: dict[str, Message] = {}
         self.works: list[Work] = []
@@ -167,6 +171,26 @@ class Account:
             self.world.count("redeliveries")
         elif message.work is None and not (self.returns and self.readers.get(message.queue, 0) > 1):
             self._in_order((reader, era), message, name)
+        return name
+
+    def untouched(self, queue: str) -> set[str]:
+        """Return the messages that must be in the only store: confirmed, and never handed to anybody."""
+        if self.stores > 1:
+            return set()
+        return {
+            name
+            for name, message in self.messages.items()
+            if message.queue == queue and message.state == CONFIRMED and message.handed == 0
+        }
+
+    def shown(self, looker: str, delivery: DeliveryPort) -> str:
+        """``looker`` was shown a message; return its name."""
+        name = name_in(delivery.body())
+        self.world.count("messages shown")
+        if name not in self.messages:
+            self.world.violation(f"{looker} is shown {name}, which nobody sent")
+        elif self.messages[name].state == DROPPED:
+            self.world.violation(f"{looker} is shown {name}, whose transaction was rolled back")
         return name
 
     def settled(self, delivery: DeliveryPort) -> None:

@@ -15,7 +15,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.artemis.conversation.core import CoreConversation
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.simulation.accounts import Account
-from entrepot.simulation.callers import PORT, Caller, Reader, Sender, Worker, present
+from entrepot.simulation.callers import PORT, Caller, Looker, Reader, Sender, Worker, present
 from entrepot.simulation.networks import Network
 from entrepot.simulation.sites import Blueprint, Site
 from entrepot.simulation.subscribers import Reader as InCore
@@ -52,8 +52,13 @@ class Hall(Network):
 class CallerRun:
     """The world of one seed."""
 
-    def __init__(self, seed: int, *, core: bool = False, reattach: bool = False, lines: bool = False) -> None:
-        """``core``: programs speak CORE, and with ``reattach`` their sessions outlive connections."""
+    def __init__(
+        self, seed: int, *, core: bool = False, reattach: bool = False, mixed: bool = False, lines: bool = False
+    ) -> None:
+        """``core``: programs speak CORE, and with ``reattach`` their sessions outlive connections.
+
+        ``mixed``: some speak OpenWire and some CORE, so large texts of the one are measured for readers of the other.
+        """
         names = ("one", "two", "three")
         lots = self.lots = Lots(f"{seed}/callers")
         count = lots.one_of((1, 1, 2, 3))
@@ -64,24 +69,34 @@ class CallerRun:
         blueprints = {name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name))) for name in names[:count]}
         self.network: Final = Hall(seed, blueprints, lines=lines)
         self.world: Final = self.network.world
-        self.account: Final = Account(self.world, calm=self.calm, stores=count, returns=core)
-        self.tongue: Final[Tongue] = CoreTongue(TTL_MS, reattaches=reattach) if core else OpenWireTongue()
+        self.account: Final = Account(self.world, calm=self.calm, stores=count, returns=core or mixed, mixed=mixed)
+        self.tongues: Final[list[Tongue]] = [CoreTongue(TTL_MS, reattaches=reattach)] if core or mixed else []
+        if not core:
+            self.tongues.append(OpenWireTongue())
         self.callers: list[Caller] = self._draw()
         if reattach and lots.chance(0.5):
             for site in self.network.sites.values():
                 site.disk.sync_delay_max = SLOW_DISK  # slower than programs dial
 
     def _draw(self) -> list[Caller]:
-        lots, network, tongue, account = self.lots, self.network, self.tongue, self.account
-        found: list[Caller] = [Sender(network, tongue, account, f"sender{n}", "IN") for n in range(lots.between(1, 2))]
-        found += [Worker(network, tongue, account, f"writer{n}", "", lots.one_of(QUEUES)) for n in range(lots.below(2))]
-        found += [Worker(network, tongue, account, f"relay{n}", "IN", "OUT") for n in range(lots.below(3))]
-        found += [Reader(network, tongue, account, f"reader{n}", "IN") for n in range(lots.below(3))]
-        found += [Reader(network, tongue, account, f"last{n}", "OUT") for n in range(lots.below(2))]
+        lots, network, account = self.lots, self.network, self.account
+        found: list[Caller] = [
+            Sender(network, self._tongue(), account, f"sender{n}", "IN") for n in range(lots.between(1, 2))
+        ]
+        for number in range(lots.below(2)):
+            found.append(Worker(network, self._tongue(), account, f"writer{number}", "", lots.one_of(QUEUES)))
+        found += [Worker(network, self._tongue(), account, f"relay{n}", "IN", "OUT") for n in range(lots.below(3))]
+        found += [Reader(network, self._tongue(), account, f"reader{n}", "IN") for n in range(lots.below(3))]
+        found += [Reader(network, self._tongue(), account, f"last{n}", "OUT") for n in range(lots.below(2))]
+        if len(self.tongues) > 1:
+            found += [Looker(network, self._tongue(), account, f"looker{n}", "IN") for n in range(lots.below(3))]
         for caller in found:
             queue = queue_of(caller)
             account.readers[queue] = account.readers.get(queue, 0) + 1
         return found
+
+    def _tongue(self) -> Tongue:
+        return self.tongues[0] if len(self.tongues) == 1 else self.lots.one_of(self.tongues)
 
     def run(self) -> list[str]:
         """Storm, healing, reckoning; return what was broken."""

@@ -368,7 +368,7 @@ class Worker(Caller):
                 self.world.later(self.lots.skewed(IN_COMMIT_MIN, IN_COMMIT_MAX), trap)
 
     def _undone(self, work: Work, losses: int, error: EntrepotError | None) -> None:
-        if error is None and losses == self.losses:
+        if error is None and losses == self.losses and not (self.account.mixed and self.tongue.counts_alone):
             self.account.undone(work)
         self._ended(work, error)
 
@@ -466,3 +466,57 @@ def present(caller: Caller) -> End | None:
     """Return the end of the connection that ``caller`` has, None without one."""
     end = caller.ends.get(caller.lifeline.failover.current)
     return None if end is None or end.gone else end
+
+
+class Looker(Caller):
+    """Looks through one queue again and again, and takes nothing."""
+
+    def __init__(self, network: Network, tongue: Tongue, account: Account, name: str, queue: str) -> None:
+        super().__init__(network, tongue, account, name)
+        self.queue: Final = queue
+        self._session: SessionPort | None = None
+        self._browser: ConsumerPort | None = None
+        self._seen: set[str] = set()
+        self._losses = 0  # when it began to look
+        self._there: set[str] = set()  # then
+
+    def begin(self) -> None:
+        """Begin to look."""
+        self._session = self.conversation.open_session(Acknowledge.AUTO)
+        self._step()
+
+    def _step(self) -> None:
+        browser, session = self._browser, self._session
+        if self.left or session is None:
+            return
+        if browser is None and not self.ending:
+            self._seen = set()
+            self._losses = self.losses
+            self._there = self.account.untouched(self.queue)
+            wish = Wish(f"queue://{self.queue}", self.lots.one_of((1, 5, 100)), browser=True)
+            asked = self.ask("open a browser", lambda error: None)  # closed before it is open is an error
+            self._browser = session.open_consumer(wish, RedeliveryPolicy(), lambda: None, asked)
+        elif browser is not None:
+            self._look(browser)
+        self.later(0, 100, self._step)
+
+    def _look(self, browser: ConsumerPort) -> None:
+        delivery = browser.take(self.world.time)
+        while delivery is not None:
+            name = self.account.shown(self.name, delivery)
+            if name in self._seen and self._losses == self.losses:
+                self.world.violation(f"{self.name} is shown {name} twice")
+            self._seen.add(name)
+            delivery = browser.take(self.world.time)
+        if browser.exhausted and self._losses == self.losses:
+            missed = sorted(self._there & self.account.untouched(self.queue) - self._seen)
+            if missed:
+                self.world.violation(f"{self.name} is not shown {missed}")
+        if browser.exhausted or browser.ended or self._losses != self.losses or self.lots.chance(0.1):
+            browser.close()
+            self._browser = None
+            self.world.count("looks that came to their end", int(browser.exhausted))
+
+    def is_done(self) -> bool:
+        """Tell whether it looks no more."""
+        return super().is_done() and self._browser is None

@@ -80,12 +80,15 @@ def run_replicas(seed: int, *, lines: bool = False) -> Result:
     return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
 
 
-def run_callers(seed: int, *, core: bool = False, reattach: bool = False, lines: bool = False) -> Result:
+def run_callers(
+    seed: int, *, core: bool = False, reattach: bool = False, mixed: bool = False, lines: bool = False
+) -> Result:
     """Run the programs of ``seed``: the real client over one to three brokers. It has no plan, so nothing to shrink.
 
-    ``core``: they speak CORE, not OpenWire; with ``reattach`` their sessions outlive connections.
+    ``core``: they speak CORE, not OpenWire; with ``reattach`` their sessions outlive connections. ``mixed``: some speak
+    the one and some the other.
     """
-    run = CallerRun(seed, core=core, reattach=reattach, lines=lines)
+    run = CallerRun(seed, core=core, reattach=reattach, mixed=mixed, lines=lines)
     violations = run.run()
     world = run.world
     kept = () if world.lines is None else tuple(world.lines)

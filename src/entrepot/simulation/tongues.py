@@ -32,6 +32,9 @@ PADDED: Final = "|"  # between the name and what makes a body long
 class Tongue:
     """One language of programs."""
 
+    counts_alone = False
+    """What is rolled back is counted by the client and not by the broker: other programs are not told of it."""
+
     def conversation(self, name: str, events: ConversationEvents, lots: Lots) -> Conversation:
         """Return the client's side of a connection called ``name``."""
         raise NotImplementedError
@@ -51,6 +54,8 @@ class Tongue:
 
 class OpenWireTongue(Tongue):
     """OpenWire; what programs write is overheard."""
+
+    counts_alone = True
 
     def conversation(self, name: str, events: ConversationEvents, lots: Lots) -> Conversation:
         """As `Tongue.conversation`."""

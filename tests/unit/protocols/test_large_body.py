@@ -10,8 +10,15 @@ from entrepot.base.errors import BodyLost, LimitExceeded
 from entrepot.model.address import parse
 from entrepot.model.message import Message
 from entrepot.protocols import large_body
+from entrepot.protocols.amqp.performatives import Flow
 from entrepot.protocols.artemis.headers import TYPE_BYTES, TYPE_TEXT, Headers, assembled
-from entrepot.protocols.artemis.packets import ReceiveContinuation, SendContinuation, SendLarge
+from entrepot.protocols.artemis.packets import (
+    ForceDelivery,
+    Receive,
+    ReceiveContinuation,
+    SendContinuation,
+    SendLarge,
+)
 from entrepot.protocols.large_body import JAVA, UNITS, Count, LargeBody, length_of
 from entrepot.protocols.mqtt.house import House
 from entrepot.protocols.mqtt.schema import V5, V311
@@ -287,6 +294,159 @@ def test_a_bomb_is_counted_over_turns_for_a_subscriber_of_mqtt(monkeypatch: pyte
         reader.hear()
     assert reader.messages[0].payload == BOMB
     turns.check(len(BOMB))
+
+
+def done(hub: Hub) -> None:
+    while hub.rig.broker.effort.rests:
+        hub.rig.broker.effort.go_on()
+
+
+def stomp(hub: Hub, *frames: bytes) -> StompSession:
+    session = StompSession(Shell(), hub.rig.broker, StompOptions(), 99, "stomp")
+    for frame in (b"CONNECT\naccept-version:1.2\nhost:x\n\n\0", *frames):
+        session.receive(frame, hub.rig.now)
+    return session
+
+
+def written(hub: Hub, session: StompSession) -> bytes:
+    done(hub)
+    pieces = []
+    while octets := session.outgoing():
+        pieces.append(octets)
+        hub.rig.turn()
+        done(hub)
+    return b"".join(pieces)
+
+
+LOOK = b"SUBSCRIBE\nid:1\ndestination:/queue/q\nbrowser:true\n\n\0"
+
+
+def test_a_bomb_is_counted_over_turns_for_a_browser_of_stomp(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub()
+    bomb(hub)
+    stomp(hub, b"SEND\ndestination:/queue/q\n\nsmall\0")
+    turns = Turns(monkeypatch)
+    octets = written(hub, stomp(hub, LOOK))
+    large = octets.index(b"content-length:%d\n\n" % len(BOMB) + BOMB + b"\0")
+    assert large < octets.index(b"small") < octets.index(b"browser:end")
+    turns.check(len(BOMB))
+    assert hub.rig.queue("q").count == 2
+
+
+def test_a_browser_keeps_what_it_looks_at_and_a_consumer_takes_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub()
+    bomb(hub)
+    turns = Turns(monkeypatch)
+    session = stomp(hub, LOOK)
+    overflow = hub.rig.broker.journal.overflow
+    assert hub.rig.broker.effort.rests
+    hub.rig.drain("queue://q")
+    hub.rig.turn()
+    assert overflow.sizes, "the browser holds it"
+    octets = written(hub, session)
+    assert BOMB + b"\0" in octets
+    turns.check(len(BOMB))
+    assert not overflow.sizes
+
+
+@pytest.mark.parametrize("how", ["unsubscribes", "leaves"])
+def test_a_browser_that_ends_lets_go_of_what_it_looks_at(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub()
+    bomb(hub)
+    turns = Turns(monkeypatch)
+    session = stomp(hub, LOOK)
+    if how == "leaves":
+        session.detach("gone", hub.rig.now)
+    else:
+        session.receive(b"UNSUBSCRIBE\nid:1\n\n\0", hub.rig.now)
+    hub.rig.drain("queue://q")
+    hub.rig.turn()
+    assert b"MESSAGE" not in written(hub, session)
+    assert sum(turns.octets) <= TURN_MAX
+    assert not hub.rig.broker.journal.overflow.sizes
+
+
+def test_a_bomb_is_counted_over_turns_for_a_browser_of_openwire(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub()
+    bomb(hub)
+    turns = Turns(monkeypatch)
+    reader = OpenWireHub(hub.rig).client()
+    reader.consume(ActiveMQQueue("q"), browser=True)
+    found: list[object] = []
+    while len(found) < 2:
+        found += [dispatch.message and dispatch.message.content for dispatch in reader.dispatches()]
+    assert found == [BOMB, None]
+    turns.check(len(BOMB))
+
+
+def test_a_text_is_counted_over_turns_for_a_browser_of_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub()
+    stored_text(hub, LONG)
+    turns = Turns(monkeypatch)
+    client = Client(hub)
+    client.open()
+    client.consume("q", credits=-1, browse=True)
+    client.say(ForceDelivery(consumer=0, sequence=1), 10)
+    for _ in range(100):
+        hub.turn()
+    pieces = client.take(ReceiveContinuation)
+    assert b"".join(one.body for one in pieces) == units(LONG)
+    assert len(client.take(Receive)) == 1, "there is no more"
+    turns.check(len(LONG.encode("utf-16-le")))
+
+
+def test_a_bomb_is_counted_over_turns_for_a_browser_of_amqp(monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub()
+    bomb(hub)
+    turns = Turns(monkeypatch)
+    other = AmqpHub(hub.rig)
+    reader = AmqpClient(other)
+    reader.receiver("q", distribution_mode="copy", credit=0)
+    reader.credit(10, drain=True)
+    for _ in range(100):
+        other.turn()
+    assert reader.bodies() == [BOMB]
+    assert reader.take(Flow)[-1].drain
+    turns.check(len(BOMB))
+    assert hub.rig.queue("q").count == 1
+
+
+LEASE = b"queue:/queue/q\ngroup:g\n"
+
+
+def leased(hub: Hub, form: bytes) -> StompSession:
+    return stomp(
+        hub,
+        b"ATTACH\n" + LEASE + b"receipt:a\n\n\0",
+        b"CLAIM\n" + LEASE + b"epoch:1\nmax:10\nreceipt:b\n\n\0",
+        b"READ\n" + LEASE + b"epoch:1\n" + form + b"receipt:c\n\n\0",
+    )
+
+
+@pytest.mark.parametrize("form", [b"", b"form:batch\n"])
+def test_a_bomb_is_counted_over_turns_for_a_reader_by_lease(form: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = Hub()
+    bomb(hub)
+    stomp(hub, b"SEND\ndestination:/queue/q\n\nsmall\0")
+    hub.rig.turn()
+    turns = Turns(monkeypatch)
+    octets = written(hub, leased(hub, form))
+    large = octets.index(b"content-length:%d\n\n" % len(BOMB) + BOMB + b"\0")
+    assert octets.count(BOMB) == 1
+    assert large < octets.index(b"small") < octets.index(b"receipt-id:c")
+    turns.check(len(BOMB))
+
+
+@pytest.mark.parametrize("form", [b"", b"form:batch\n"])
+def test_a_reader_by_lease_gets_the_headers_of_what_has_no_body(form: bytes) -> None:
+    hub = Hub()
+    sent(hub, OCTETS, TYPE_BYTES, _AMQ_LARGE_COMPRESSED=True)
+    stomp(hub, b"SEND\ndestination:/queue/q\n\nsmall\0")
+    hub.rig.turn()
+    octets = written(hub, leased(hub, form))
+    assert octets.count(b"color:red") == 1
+    assert b"said to be compressed is not" in octets
+    assert octets.index(b"color:red") < octets.index(b"small") < octets.index(b"receipt-id:c")
 
 
 def test_a_bomb_beyond_the_limit_is_a_dead_letter_that_keeps_its_body() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
+from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.flow import FlowControl
 from entrepot.cluster.networks.admission import ADVISORY
@@ -13,6 +14,7 @@ from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.wanted import SESSION
 from entrepot.cluster.networks.wires import Wire
 from entrepot.core.broker import BrokerCore
+from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import BrokerId, Destination, ProducerId
@@ -22,6 +24,8 @@ from entrepot.protocols.openwire.large import body_of, is_large
 from entrepot.protocols.openwire.relaying import Crossing
 
 COMPRESS_FROM: Final = 64  # octets; below, zlib makes bodies longer
+COMPRESS_UPTO: Final = 256 * KIB  # some 7 ms of zlib, for which everybody waits; larger ones cross as they are
+COMPRESS_UNITS: Final = 16  # of `core/effort.py` for each 4 KiB
 
 
 class WrittenFeed(BridgeFeed):
@@ -69,7 +73,7 @@ class Forwarding:
             return self._stream(wire, message, self._anew(message, feed, where, counter, b""), answered=answered)
         made = self._anew(message, feed, where, counter, None)
         if self._compressing:
-            _compress(made)
+            self._compress(made)
         if not answered:
             wire.post(made)
             return 0
@@ -90,6 +94,18 @@ class Forwarding:
     def _streamed(self) -> None:
         """The last part of a large body was written."""
         self.flow.streaming(False)
+
+    def _compress(self, made: commands.Message) -> None:
+        """Deflate the body (classic.md 5.6), unless it is, or is too short to gain by it, or would take too long."""
+        content = made.content
+        if content is None or made.compressed or not COMPRESS_FROM <= len(content) <= COMPRESS_UPTO:
+            return
+        self.broker.effort.spent += (len(content) >> OCTETS_SHIFT) * COMPRESS_UNITS
+        packed = zlib.compress(content)
+        if isinstance(made, commands.ActiveMQBytesMessage):
+            packed = len(content).to_bytes(4, "big") + packed
+        made.content = packed
+        made.compressed = True
 
     def _is_apart(self, message: Message) -> bool:
         """Return whether ``message`` has another id there, which the quick way of writing does not know."""
@@ -115,15 +131,3 @@ class Forwarding:
         made.redelivery_counter = counter
         made.broker_out_time = broker.wall
         return made
-
-
-def _compress(made: commands.Message) -> None:
-    """Deflate the body (classic.md 5.6), unless it is, or is too short to gain by it."""
-    content = made.content
-    if content is None or made.compressed or len(content) < COMPRESS_FROM:
-        return
-    packed = zlib.compress(content)
-    if isinstance(made, commands.ActiveMQBytesMessage):
-        packed = len(content).to_bytes(4, "big") + packed
-    made.content = packed
-    made.compressed = True

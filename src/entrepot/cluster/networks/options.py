@@ -142,7 +142,9 @@ class NetworkConnectorOptions(Options, frozen=True):
     static: bool = setting(
         False, classic="staticBridge", about="whether only statically included destinations are bridged, unasked"
     )
-    compress: bool = setting(False, classic="useCompression", about="whether bodies cross compressed")
+    compress: bool = setting(
+        False, classic="useCompression", about="whether bodies of 64 octets to 256 KiB cross compressed"
+    )
     advise_failed_forward: bool = setting(
         False, classic="advisoryForFailedForward", about="whether a forward that fails is announced"
     )

@@ -74,11 +74,22 @@ class InFlight(Flight):
         self.at[int(level)] = at
         return found
 
+    def back_to(self, level: i64, seen: i64) -> None:
+        """What follows ``seen`` in ``level`` comes again, and all in the levels below."""
+        ordered = self.levels[int(level)]
+        at = self.at[int(level)]
+        while at > 0 and ordered[at - 1].reference.number > seen:
+            at -= 1
+        self.at[int(level)] = at
+        for below in range(int(level)):
+            self.at[below] = 0
+
 
 class Browser:
     """A look through ``queues``, one after the other. ``waiting``: only at what nobody has.
 
-    `next` may be called as slowly as the reader likes; what leaves meanwhile is not shown, nothing is shown twice.
+    `next` may be called as slowly as the reader likes; what leaves meanwhile is not shown, nothing is shown twice. One
+    with a large body is the last that comes at once: who shows it may have to read it first.
     """
 
     def __init__(self, queues: list[Queue], selector: Predicate | None, *, waiting: bool = False) -> None:
@@ -90,6 +101,7 @@ class Browser:
         self.walk: Walk | None = None
         self.flight: InFlight | None = None
         self.shown: i64 = 0
+        self._pace: i64 = LOOKS  # so many at once: few after a large body, for what comes too early is read again
         self.deliveries: list[int] = []  # how often each of what came last was delivered, as far as that is known
         self._step_on()
 
@@ -124,10 +136,12 @@ class Browser:
         if self.flight is not None:
             self.flight.refresh()
         looks: i64 = max(most, LOOKS)
-        while not walk.done and len(found) < most and looks > 0:
-            step = walk.step(min(looks, most - len(found)))
+        large = False
+        while not walk.done and len(found) < most and looks > 0 and not large:
+            step = walk.step(min(looks, most - len(found), self._pace))
             looks -= len(step)
             queue.effort.spent += len(step)
+            self._pace = min(self._pace * 2, LOOKS)
             for each in step:
                 message = each.message
                 expired = message.expiration != 0 and message.expiration <= queue.host.wall
@@ -140,6 +154,12 @@ class Browser:
                     elif queue.stock.attempts:
                         attempts = queue.stock.attempts.get(int(message.number), 0)
                     self.deliveries.append(int(attempts))
+                    rare = message.rare
+                    if rare is not None and rare.large_id != 0:
+                        large = True
+                        walk.back_to(each)
+                        self._pace = 1
+                        break
         if walk.done and self.at >= len(self.queues):
             self.walk = None
         self.shown += len(found)

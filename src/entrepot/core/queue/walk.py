@@ -35,6 +35,9 @@ class Flight:
         """Return the first of ``level`` whose number is above ``seen``."""
         return None
 
+    def back_to(self, level: i64, seen: i64) -> None:
+        """What follows ``seen`` in ``level`` comes again, and all in the levels below."""
+
 
 class Walk:
     """Where one pass stands: in ``level``, behind the number ``seen``. It shows only numbers above ``floor``."""
@@ -79,6 +82,19 @@ class Walk:
             else:
                 self._descend()
         return found
+
+    def back_to(self, found: Found) -> None:
+        """Stand behind ``found``, which came in the last step: what came after it comes again."""
+        self.level = found.level
+        self.seen = found.message.number
+        self.done = False
+        at = self.at
+        if found.reference is not None:
+            self.at = found.reference
+        elif at is not None and at.number > self.seen:
+            self.at = None
+        if self.flight is not None:
+            self.flight.back_to(self.level, self.seen)
 
     def _before(self, number: i64, reference: Reference | None, numbers: list[int]) -> list[int]:
         """Return ``numbers`` below ``number``; they begin with it where only what is in memory comes before."""

@@ -46,9 +46,7 @@ class AmqpConsumer(Consumer):
 
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large ``message`` before it is delivered."""
-        if message.language is AMQP_LANGUAGE:
-            return None
-        return to_count(self.feed.session.connection.broker, message, COMMON, INFLATED_MAX)
+        return self.feed.measure(message)
 
     def ended(self, why: str) -> None:
         """Tell the client that this link gives nothing any more."""
@@ -72,7 +70,7 @@ class Feed(ServedSubscription):
 
     def __init__(self, link: Outgoing, where: Destination, settles: bool) -> None:
         connection = link.session.connection
-        super().__init__(connection.outlet, connection.broker.effort, [where])
+        super().__init__(connection.outlet, connection.broker, [where])
         self.link: Outgoing = link
         self.session: AmqpSession = link.session
         self.tracked = not settles
@@ -243,18 +241,27 @@ class Feed(ServedSubscription):
 
     def pump(self) -> None:
         """Write what the browser shows next, as far as credit, session and socket allow."""
-        while not self.outlet.choked and self.credit > 0 and self.session.window > 0 and not self.is_pouring():
+        while not self.outlet.choked and self.credit > 0 and self.session.window > 0 and not self.is_busy():
             browser = self.browser
             if browser is None:
                 return
             if self.effort.is_over():
                 self._later()
                 return
-            for message in browser.next(1):
-                self.show(browser, message)
-            if browser.done:
+            self.show_each(browser, browser.next(1))
+            if browser.done and not self.is_looking():
                 self.browser = None
                 self.show_end()
+
+    def is_busy(self) -> bool:
+        """Return whether a message is on its way out, or read before that."""
+        return self.is_pouring() or self.is_looking()
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is written."""
+        if message.language is AMQP_LANGUAGE:
+            return None
+        return to_count(self.broker, message, COMMON, INFLATED_MAX)
 
     def show(self, browser: Browser, message: Message) -> None:
         """Write what ``browser`` came to. One that cannot be said cannot be shown."""

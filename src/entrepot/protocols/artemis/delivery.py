@@ -41,7 +41,7 @@ class CoreConsumer(Consumer):
 
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large ``message`` before it is delivered."""
-        return measure(self.subscription.session.broker, message)
+        return self.subscription.measure(message)
 
     def ended(self, why: str) -> None:
         """Tell the client that this consumer gets nothing any more."""
@@ -74,7 +74,7 @@ class CoreSubscription(Opened):
     """One consumer as its client made it. ``queue``: what it reads; ``browses``: it only looks."""
 
     def __init__(self, session: CoreSession, number: i64, queue: Queue, where: Destination, browses: bool) -> None:
-        super().__init__(session.outlet, session.broker.effort, number, where, browses)
+        super().__init__(session.outlet, session.broker, number, where, browses)
         self.session: CoreSession = session
         self.queue: Queue = queue
         self.tracked = not session.settles_early
@@ -256,7 +256,7 @@ class CoreSubscription(Opened):
     def pump(self) -> None:
         """Write what the browser shows next, as far as credit and socket allow."""
         outlet = self.outlet
-        while not outlet.choked and self.has_credit() and self.large is None:
+        while not outlet.choked and self.has_credit() and self.large is None and not self.is_looking():
             browser = self.browser
             if browser is None:
                 return
@@ -266,11 +266,14 @@ class CoreSubscription(Opened):
                     later = self.later = _Pumping(self)
                 self.effort.later(later)
                 return
-            for message in browser.next(1):
-                self.show(browser, message)
-            if browser.done:
+            self.show_each(browser, browser.next(1))
+            if browser.done and not self.is_looking():
                 self.browser = None
                 self.show_end()
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is written."""
+        return measure(self.broker, message)
 
     def show(self, browser: Browser, message: Message) -> None:
         """Write what ``browser`` came to. One that cannot be said cannot be shown."""

@@ -12,7 +12,6 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Refused, TransactionError
 from entrepot.core.broker import BrokerCore
-from entrepot.core.effort import Effort
 from entrepot.core.queue.consumer import Consumer, Pause
 from entrepot.core.queue.queue import MAYBE_DELIVERED
 from entrepot.core.security.directory import Subject
@@ -63,8 +62,8 @@ class CoreConnection(CommandSession[Packet]):
 class Opened(ServedSubscription):
     """A consumer, as its session knows it. ``browses``: it only looks; ``closed``: it gets nothing any more."""
 
-    def __init__(self, outlet: Outlet, effort: Effort, number: i64, where: Destination, browses: bool) -> None:
-        super().__init__(outlet, effort, [where])
+    def __init__(self, outlet: Outlet, broker: BrokerCore, number: i64, where: Destination, browses: bool) -> None:
+        super().__init__(outlet, broker, [where])
         self.number: i64 = number
         self.browses: bool = browses
         self.closed: bool = False

@@ -222,7 +222,7 @@ class MqttSubscription(ServedSubscription):
     """One filter of one connection. ``options`` and ``identifier`` as in SUBSCRIBE; ``text`` as the client wrote it."""
 
     def __init__(self, outgoing: Outgoing, destination: Destination, text: str) -> None:
-        super().__init__(outgoing.outlet, outgoing.broker.effort, [destination])
+        super().__init__(outgoing.outlet, outgoing.broker, [destination])
         self.outgoing: Outgoing = outgoing
         self.text: str = text
         self.options: i64 = 0

@@ -119,7 +119,7 @@ class OpenWireConsumer(DispatchConsumer):
 
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large ``message`` before it is delivered."""
-        return measure(self.dispatching.broker, message, self.dispatching.frame_octets_max)
+        return self.subscription.measure(message)
 
     def pulls(self) -> i64:
         """Return what was asked for and did not come yet; -1: messages come unasked."""
@@ -146,7 +146,7 @@ class OpenWireSubscription(ServedSubscription):
         consumer_id: ConsumerId,
         where: list[Address],
     ) -> None:
-        super().__init__(dispatching.outlet, dispatching.broker.effort, where)
+        super().__init__(dispatching.outlet, dispatching.broker, where)
         self.subscribed: Subscribed = subscribed
         self.identity: Identity = identity
         self.dispatching: Dispatching = dispatching
@@ -333,6 +333,10 @@ class OpenWireSubscription(ServedSubscription):
         if len(browser.queues) > 1 and queue is not None:
             where = named(queue.name, False, queue.temporary)
         self.dispatching.show(self.consumer_id, where, message)
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is written."""
+        return measure(self.broker, message, self.dispatching.frame_octets_max)
 
     def show_end(self) -> None:
         """Say that a browser has shown all."""

@@ -14,13 +14,15 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import KIB, SECOND, Instant
 from entrepot.base.errors import StorageError
+from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Effort, Rest
 from entrepot.core.queue.browser import Browser
-from entrepot.core.queue.consumer import Pause
+from entrepot.core.queue.consumer import Measurement, Pause
 from entrepot.core.reading.subscription import Subscription
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
 from entrepot.protocols.outflow import Outflow, Outflows
+from entrepot.protocols.serving.looking import Looking
 from entrepot.protocols.session import NEVER, Session, Shell
 
 WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
@@ -103,6 +105,10 @@ class Outlet:
         self.choked = True
         self.break_off()
 
+    def is_over(self) -> bool:
+        """Return whether the connection is gone."""
+        return self.shell is NO_SHELL
+
     # -- bodies that leave in pieces ----------------------------------------------------------------------------------
 
     def pour(self, body: Outflow) -> None:
@@ -164,7 +170,8 @@ class Outlet:
             subscription.window.pause(Pause.SOCKET)
 
     def starve(self, subscription: ServedSubscription) -> None:
-        """``subscription`` has ended."""
+        """``subscription`` has ended, and what it shows."""
+        subscription.browser = None
         self.subscriptions.pop(subscription, None)
 
     def add_source(self, source: Source) -> None:
@@ -220,12 +227,14 @@ class _Browsing(Rest):
 class ServedSubscription(Subscription):
     """A subscription of a connection: it delivers, or it shows what a browser sees, as fast as the peer reads."""
 
-    def __init__(self, outlet: Outlet, effort: Effort, destinations: list[Destination]) -> None:
+    def __init__(self, outlet: Outlet, broker: BrokerCore, destinations: list[Destination]) -> None:
         super().__init__(destinations)
         self.outlet: Outlet = outlet
-        self.effort: Effort = effort
+        self.broker: BrokerCore = broker
+        self.effort: Effort = broker.effort
         self.browser: Browser | None = None
         self.browsing: _Browsing | None = None
+        self.looking: Looking | None = None
 
     def relieved(self) -> None:
         """The peer reads again."""
@@ -240,7 +249,7 @@ class ServedSubscription(Subscription):
     def pump(self) -> None:
         """Write what the browser shows next, until the socket is full or the end is reached and marked."""
         outlet = self.outlet
-        while not outlet.choked:
+        while not outlet.choked and not self.is_looking():
             browser = self.browser
             if browser is None:
                 return
@@ -251,11 +260,44 @@ class ServedSubscription(Subscription):
                     self.browsing = browsing
                 self.effort.later(browsing)
                 return
-            for message in browser.next(BROWSE_STEP):
-                self.show(browser, message)
-            if browser.done:
+            self.show_each(browser, browser.next(BROWSE_STEP))
+            if browser.done and not self.is_looking():
                 self.browser = None
                 self.show_end()
+
+    def is_looking(self) -> bool:
+        """Return whether a body is read before its message is shown. A method, for the compiler."""
+        return self.looking is not None
+
+    def show_each(self, browser: Browser, messages: list[Message]) -> None:
+        """Write what ``browser`` came to; the last may have to be measured first."""
+        for message in messages:
+            rare = message.rare
+            measurement = self.measure(message) if rare is not None and rare.large_id != 0 else None
+            if measurement is None:
+                self.show(browser, message)
+            else:
+                self._look_at(browser, message, measurement)
+
+    def _look_at(self, browser: Browser, message: Message, measurement: Measurement) -> None:
+        def is_wanted() -> bool:
+            return self.browser is browser and not self.outlet.is_over()
+
+        def show(flaw: str) -> None:
+            self.looking = None
+            self.show_measured(browser, message, flaw)
+            self.relieved()
+
+        self.looking = Looking(self.broker, message, measurement, is_wanted, show)
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be found out about a large ``message`` before it is written; None: nothing."""
+        return None
+
+    def show_measured(self, browser: Browser, message: Message, flaw: str) -> None:
+        """Write what had to be measured. What has a ``flaw`` has no form here, and cannot be shown."""
+        if not flaw:
+            self.show(browser, message)
 
     def show(self, browser: Browser, message: Message) -> None:
         """Write what ``browser`` came to. The protocol overrides this."""

@@ -12,12 +12,12 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.core.queue.bereaved import without_body
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Measurement
 from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
-from entrepot.protocols.large_body import COMMON, INFLATED_MAX, to_count
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.stomp.codec import write_decimal
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
@@ -127,9 +127,7 @@ class StompConsumer(Consumer):
 
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large ``message`` before it is delivered."""
-        if message.language is STOMP_LANGUAGE:
-            return None
-        return to_count(self.writing.broker, message, COMMON, INFLATED_MAX)
+        return self.subscription.measure(message)
 
     def _write_identity(self, writer: BytesWriter, message: Message) -> None:
         broker = self.writing.broker
@@ -174,7 +172,7 @@ class StompSubscription(ServedSubscription):
     def __init__(
         self, subscribed: Subscribed, writing: Writing, destinations: list[Destination], identity: str, ack: int
     ) -> None:
-        super().__init__(writing.outlet, writing.broker.effort, destinations)
+        super().__init__(writing.outlet, writing.broker, destinations)
         self.subscribed: Subscribed = subscribed
         self.writing: Writing = writing
         self.identity: str = identity
@@ -227,6 +225,14 @@ class StompSubscription(ServedSubscription):
         if len(browser.queues) > 1 and queue is not None:
             where = Destination(queue.name, ANYCAST, queue.temporary).stomp()
         self.writing.write_message(message, {"subscription": self.identity, "destination": where}, self.transformation)
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is written."""
+        return self.writing.measure(message)
+
+    def show_measured(self, browser: Browser, message: Message, flaw: str) -> None:
+        """Write what had to be measured: its headers, where its body has no form."""
+        self.show(browser, without_body(message, flaw) if flaw else message)
 
     def show_end(self) -> None:
         """Mark the end of what a browser shows (classic.md 6.3)."""

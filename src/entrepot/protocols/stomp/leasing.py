@@ -18,9 +18,12 @@ from entrepot.base.values import boolean
 from entrepot.core.leases.lease import Lease, Poll
 from entrepot.core.leases.wanting import LeaseDemand
 from entrepot.core.ports import ClaimWaiter
+from entrepot.core.queue.bereaved import without_body
+from entrepot.core.queue.consumer import Measurement
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
+from entrepot.protocols.serving.looking import Looking
 from entrepot.protocols.serving.outlet import Outlet, Source
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp import commands
@@ -79,6 +82,8 @@ class Reading:
         self.receipt: bytes = receipt
         self.identity: str = ""
         self.batch: bool = False
+        self.flawed: int = -1  # the place of a message whose body was found to have ``flaw``
+        self.flaw: str = ""
 
 
 class Leasing(Source):
@@ -98,6 +103,7 @@ class Leasing(Source):
         self.demands: list[LeaseDemand] = []
         self.page: BytesWriter = BytesWriter()
         self.id_prefix: bytes = session.broker.ids.node.message_prefix.encode()
+        self.looking: Looking | None = None
         session.outlet.add_source(self)
 
     def command(self, command: i64, headers: dict[str, str]) -> None:
@@ -258,7 +264,7 @@ class Leasing(Source):
     def pump(self) -> None:
         """Write what is asked for until the peer has enough; `relieved` goes on when it takes more."""
         outlet = self.outlet
-        while self.reads and not outlet.choked:
+        while self.reads and not outlet.choked and not self.is_looking():
             reading = self.reads[0]
             try:
                 if reading.at < reading.high:
@@ -278,10 +284,36 @@ class Leasing(Source):
             self._write_batch(reading, messages)
             return
         for message in messages:
-            self._write_single(reading, message)
+            if not self._write_single(reading, message):
+                return
 
-    def _write_single(self, reading: Reading, message: Message) -> None:
-        """Write one message as a frame of its own."""
+    def is_looking(self) -> bool:
+        """Return whether a body is read before its message is written. A method, for the compiler."""
+        return self.looking is not None
+
+    def _look_at(self, reading: Reading, message: Message, measurement: Measurement) -> None:
+        def is_wanted() -> bool:
+            return reading in self.reads
+
+        def go_on(flaw: str) -> None:
+            self.looking = None
+            if flaw:
+                reading.flawed = reading.at
+                reading.flaw = flaw
+            self.pump()
+
+        self.looking = Looking(self.session.broker, message, measurement, is_wanted, go_on)
+
+    def _write_single(self, reading: Reading, message: Message) -> bool:
+        """Write one message as a frame of its own; False: its body must be measured first, and nothing was written."""
+        rare = message.rare
+        if reading.flawed == reading.at:
+            message = without_body(message, reading.flaw)
+        elif rare is not None and rare.large_id != 0:
+            measurement = self.writing.measure(message)
+            if measurement is not None:
+                self._look_at(reading, message, measurement)
+                return False
         headers = {
             "subscription": reading.identity,
             "position": str(reading.at),
@@ -289,6 +321,7 @@ class Leasing(Source):
         }
         reading.at += 1
         self.writing.write_message(message, headers)
+        return True
 
     def _write_batch(self, reading: Reading, messages: list[Message]) -> None:
         """Write messages many to a frame; one whose body is on disk for its length is a frame of its own between."""
@@ -299,7 +332,8 @@ class Leasing(Source):
             rare = message.rare
             if rare is not None and rare.large_id != 0:
                 self._write_frame(reading, first)
-                self._write_single(reading, message)
+                if not self._write_single(reading, message):
+                    return
                 first = reading.at
                 continue
             if message.address != address or not destination:

@@ -14,9 +14,10 @@ from mypy_extensions import i64
 from entrepot.base.errors import EntrepotError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.bereaved import without_body
+from entrepot.core.queue.consumer import Measurement
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import DEFAULT_PRIORITY, Message
-from entrepot.protocols.large_body import length_of
+from entrepot.protocols.large_body import COMMON, INFLATED_MAX, length_of, to_count
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, is_octets, tail_of
@@ -86,6 +87,12 @@ class Writing:
                 self.outlet.pour(StreamedBody(self.broker, message, owner))
                 return
         writer.write(tail)
+
+    def measure(self, message: Message) -> Measurement | None:
+        """Return what must be counted of a large ``message`` before it is written; None: nothing."""
+        if message.language is STOMP_LANGUAGE:
+            return None
+        return to_count(self.broker, message, COMMON, INFLATED_MAX)
 
     def write_message(self, message: Message, headers: dict[str, str], asked: str = "") -> None:
         """Write a MESSAGE that is no delivery: browsed or leased."""

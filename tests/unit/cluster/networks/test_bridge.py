@@ -9,6 +9,7 @@ from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.bridge import Bridge
+from entrepot.cluster.networks.forwarding import COMPRESS_UPTO
 from entrepot.cluster.networks.lists import Place
 from entrepot.cluster.networks.options import BridgeFilterOptions
 from entrepot.cluster.networks.wanted import ForgetDurable, Reader, Subscribe, Unsubscribe
@@ -31,6 +32,7 @@ from entrepot.model.address import ANYCAST, Destination, parse
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import MessageId
+from entrepot.protocols.openwire.convert import OPENWIRE_LANGUAGE, message_of
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from entrepot.simulation.requests import Talk
 
@@ -1099,3 +1101,29 @@ def test_a_large_body_that_is_lost_on_disk_stays_behind_as_a_dead_letter(harm: s
     assert found.message.fact("colour") == "red"
     assert "is damaged" in str(found.message.fact("dlqDeliveryFailureCause"))
     assert a.disk.blobs() == []
+
+
+@pytest.mark.parametrize(
+    ("octets", "packed"), [(63, False), (64, True), (1000, True), (COMPRESS_UPTO, True), (COMPRESS_UPTO + 1, False)]
+)
+def test_bodies_that_gain_by_it_cross_compressed_and_none_that_takes_long(octets: int, packed: bool) -> None:
+    network = Network(5, [("A", "B")], options="useCompression=true").start()
+    far = network.sites["B"]
+    far.read(Q)
+    far.readers[Q].wake = lambda: None  # type: ignore[method-assign]
+    network.run(500)
+    near = network.sites["A"]
+    command = commands.ActiveMQBytesMessage(content=b"b" * octets, destination=commands.ActiveMQQueue("Q"))
+    producer = commands.ProducerId("ID:p", 1, 1)
+    command.message_id = commands.MessageId(producer_id=producer, producer_sequence_id=1)
+
+    def send() -> None:
+        assert near.broker is not None
+        near.broker.send(message_of(command, "Q"), near.broker.target(parse(Q)))
+
+    near.turn(send)
+    network.run(500)
+    (message,) = [held.message for one in far.readers[Q].consumers for held in one.in_flight.values()]
+    assert message.common().body == b"b" * octets
+    assert OPENWIRE_LANGUAGE.opened(message).compressed == packed
+    assert (len(message.raw) < octets) == (octets > 500 and packed)

@@ -13,6 +13,8 @@ from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import parse, parse_one
 from kit import Rig, body_of
 
+from .test_measuring import large
+
 TINY = {"max_octets": "1000"}
 
 
@@ -66,11 +68,16 @@ def test_what_a_transaction_keeps_and_what_is_set_aside_is_shown() -> None:
     assert look(rig, "Q") == ["promised", "delayed", "waits"]
 
 
-def test_what_goes_out_or_comes_back_between_two_steps_is_shown_once() -> None:
+@pytest.mark.parametrize("large_ones", [0.0, 0.2, 1.0])
+def test_what_goes_out_or_comes_back_between_two_steps_is_shown_once(large_ones: float) -> None:
     for seed in range(30):
         lots = random.Random(seed)
         rig = Rig({"#": TINY})
-        rig.send_all("Q", range(80))
+        for at in range(80):
+            if lots.random() < large_ones:
+                large(rig, str(at))
+            else:
+                rig.send("Q", str(at))
         readers = [rig.reader("Q", lots.randint(1, 20))]
         browser = rig.broker.browse(parse_one("Q"), None)
         seen: list[str] = []
@@ -83,6 +90,28 @@ def test_what_goes_out_or_comes_back_between_two_steps_is_shown_once() -> None:
                 readers.append(rig.reader("Q", 3))
         assert sorted(seen, key=int) == [str(at) for at in range(80)], seed
         assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("paged", [False, True])
+@pytest.mark.parametrize("held", [0, 30])
+def test_one_with_a_large_body_is_the_last_that_comes_at_once(paged: bool, held: int) -> None:
+    rig = Rig({"#": TINY} if paged else {})
+    for at in range(60):
+        if at % 7 == 0:
+            large(rig, f"large {at}", priority=at % 2 * 4)
+        else:
+            rig.send("Q", f"{at}", priority=at % 2 * 4)
+    rig.reader("Q", held)
+    browser = rig.broker.browse(parse_one("Q"), None)
+    found: list[str] = []
+    while not browser.done:
+        several = [body_of(message) for message in browser.next(1000)]
+        assert len(several) == len(browser.deliveries)
+        assert not any(one.startswith("large") for one in several[:-1])
+        found += several
+    expected = [at for odd in (1, 0) for at in range(odd, 60, 2)]
+    assert found == [f"large {at}" if at % 7 == 0 else f"{at}" for at in expected]
+    assert browser.shown == 60
 
 
 def test_a_composite_and_a_wildcard_show_each_queue_once() -> None:

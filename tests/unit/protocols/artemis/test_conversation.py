@@ -7,6 +7,7 @@ import pytest
 from entrepot.base.environment import SECOND, Entropy
 from entrepot.base.errors import (
     EntrepotError,
+    Refused,
     TransactionInDoubt,
     TransactionRolledBack,
     Unreachable,
@@ -22,12 +23,16 @@ from entrepot.protocols.artemis.packets import (
     BindingQuery,
     BindingQueryReply,
     Close,
+    CloseConsumer,
     ClusterTopology,
     Commit,
     CreateConsumer,
+    CreateProducer,
+    CreateQueue,
     CreateSession,
     CreateSessionReply,
     Credits,
+    DeleteQueue,
     ExceptionReply,
     FlowToken,
     NullReply,
@@ -35,6 +40,7 @@ from entrepot.protocols.artemis.packets import (
     Ping,
     QueueQueryReply,
     Receive,
+    RemoveProducer,
     RequestCredits,
     Rollback,
     Send,
@@ -469,6 +475,52 @@ def test_every_answer_comes_at_the_end_at_the_latest() -> None:
     pair.turn()
     pair.core.end(Unreachable("over"))
     assert [type(error) for error in answers.got] == [Unreachable]
+
+
+@pytest.mark.parametrize(
+    ("destination", "withheld", "undone"),
+    [
+        ("orders", BindingQuery, []),
+        ("orders", CreateConsumer, [CloseConsumer]),
+        ("topic://news", CreateQueue, [DeleteQueue]),
+        ("topic://news", CreateConsumer, [CloseConsumer, DeleteQueue]),
+    ],
+)
+def test_what_was_being_made_for_a_consumer_that_is_closed_is_undone(
+    destination: str, withheld: type[Packet], undone: list[type[Packet]]
+) -> None:
+    pair = Pair()
+    session = pair.core.open_session(Mode.AUTO)
+    pair.turn()
+    pair.withheld = (withheld,)
+    answers = Answers()
+    consumer = session.open_consumer(Wish(destination, 100), RedeliveryPolicy(), lambda: None, answers)
+    (asked,) = only(pair.turn(), withheld)
+    assert answers.got == []
+    consumer.close()
+    assert [type(error) for error in answers.got] == [Refused]
+    pair.withheld = ()
+    for reply in pair.replies(asked):
+        pair.say(reply, 11)
+    said = pair.turn()
+    assert [type(one) for one in only(said, CloseConsumer, DeleteQueue)] == undone
+    assert not only(said, CreateConsumer, FlowToken)
+    assert len(answers.got) == 1
+
+
+def test_a_producer_that_is_closed_before_it_is_open_is_not_made() -> None:
+    pair = Pair()
+    pair.withheld = (BindingQuery,)
+    answers = Answers()
+    session = pair.core.open_session(Mode.AUTO)
+    producer = session.open_producer("orders", 0, answers)
+    (asked,) = only(pair.turn(), BindingQuery)
+    producer.close()
+    pair.withheld = ()
+    for reply in pair.replies(asked):
+        pair.say(reply, 11)
+    assert not only(pair.turn(), CreateProducer, RemoveProducer)
+    assert answers.got == [None]
 
 
 def test_leaving_closes_every_session_ours_last() -> None:

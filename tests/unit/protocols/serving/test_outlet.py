@@ -9,7 +9,7 @@ import pytest
 from entrepot.base.compiled import is_compiled
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import BodyLost
-from entrepot.core.effort import Effort
+from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Pause
 from entrepot.core.queue.queue import Queue
@@ -43,7 +43,7 @@ class Fed(ServedSubscription):
     """Notes that it may go on; ``chokes``: it then writes too much at once."""
 
     def __init__(self, outlet: Outlet, *, chokes: bool = False) -> None:
-        super().__init__(outlet, Effort(), [])
+        super().__init__(outlet, Rig().broker, [])
         self.chokes = chokes
         self.went_on = 0
         outlet.feed(self)
@@ -163,8 +163,8 @@ def test_the_memory_of_a_burst_is_given_back_when_there_was_none_for_a_while() -
 class Seen(ServedSubscription):
     """A browser whose shows are noted."""
 
-    def __init__(self, outlet: Outlet, effort: Effort, browser: Browser) -> None:
-        super().__init__(outlet, effort, [Destination("q", 0, False)])
+    def __init__(self, outlet: Outlet, broker: BrokerCore, browser: Browser) -> None:
+        super().__init__(outlet, broker, [Destination("q", 0, False)])
         self.browser = browser
         self.shown: list[int] = []
         self.ends = 0
@@ -189,7 +189,7 @@ def test_a_browse_goes_on_where_its_turn_ended_and_is_ended_once() -> None:
     effort = rig.broker.effort
     browser = rig.broker.reading.browse([Destination("q", rig.queue("q").routing, False)], None)
     outlet = an_outlet()
-    seen = Seen(outlet, effort, browser)
+    seen = Seen(outlet, rig.broker, browser)
     effort.allowance = 1
     effort.spent = 1
     seen.pump()

@@ -13,7 +13,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND, Instant
-from entrepot.base.errors import EntrepotError, Inexpressible
+from entrepot.base.errors import EntrepotError, Inexpressible, Refused
 from entrepot.protocols.artemis.conversation.messages import Incoming, joined
 from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Place
@@ -357,10 +357,19 @@ class ConsumerCore(ConsumerPort):
         session = self.session
         session.forget_consumer(self.number)
         if self.confirmed and session.requests.is_there():
-            session.requests.ask(CloseConsumer(consumer=self.number), nobody)
-            if self.place.is_own:
-                session.requests.ask(DeleteQueue(queue=self.place.queue), nobody)
+            self.undo(True)
         self.drop()
+        opening, self.opening = self.opening, None
+        if opening is not None:  # what is being made for it is undone when it is there
+            opening(Refused("the consumer was closed before it was open"))
+
+    def undo(self, made: bool) -> None:
+        """Have the server take back what it made for a closed consumer: its queue; itself, if it was ``made``."""
+        requests = self.session.requests
+        if made:
+            requests.ask(CloseConsumer(consumer=self.number), nobody)
+        if self.place.is_own:
+            requests.ask(DeleteQueue(queue=self.place.queue), nobody)
 
 
 def nobody(packet: Packet | None, error: EntrepotError | None) -> None:

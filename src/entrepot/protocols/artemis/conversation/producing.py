@@ -42,6 +42,7 @@ class ProducerCore(ProducerPort):
         self.address: str = ""
         self.routing: i64 = ROUTING_NONE
         self.confirmed: bool = False
+        self.closed: bool = False
         self.opening: Answer | None = None
         if destination is not None:
             self.address, self.routing = address_and_routing(destination)
@@ -68,7 +69,7 @@ class ProducerCore(ProducerPort):
 
     def _prepared(self, error: EntrepotError | None) -> None:
         opening, self.opening = self.opening, None
-        if error is None or self.confirmed:  # after a loss the next send says what is wrong
+        if not self.closed and (error is None or self.confirmed):  # after a loss the next send says what is wrong
             if self.address:
                 self.session.credit(self.address).ask()
             self.session.requests.post(CreateProducer(sender=self.sender, address=self.address or None))
@@ -78,6 +79,7 @@ class ProducerCore(ProducerPort):
 
     def close(self) -> None:
         """Close it."""
+        self.closed = True
         if self.session.forget_producer(self.sender) and self.confirmed:
             self.session.requests.post(RemoveProducer(sender=self.sender))
 

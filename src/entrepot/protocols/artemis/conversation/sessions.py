@@ -233,6 +233,8 @@ class ClientSession(Owner):
 
         def prepared(error: EntrepotError | None) -> None:
             if consumer.closed:
+                if error is None:
+                    consumer.undo(False)
                 return
             if error is not None:
                 consumer.opened(error)
@@ -248,7 +250,10 @@ class ClientSession(Owner):
             requests.ask(packet, heard)
 
         def heard(packet: Packet | None, error: EntrepotError | None) -> None:
-            if not is_lost(error) and not consumer.closed:
+            if consumer.closed:
+                if error is None:
+                    consumer.undo(True)
+            elif not is_lost(error):
                 consumer.opened(error)
 
         preparing = Preparing(requests, place.address, place.routing, prepared)
