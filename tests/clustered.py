@@ -8,6 +8,7 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
 from entrepot.cluster.clusters.contact import Contact
+from entrepot.cluster.clusters.draining import Drain
 from entrepot.cluster.clusters.grouping import GroupingHandler
 from entrepot.cluster.clusters.members import Credentials
 from entrepot.cluster.clusters.options import Balancing, ClusterOptions, GroupingOptions, connector_of
@@ -98,6 +99,17 @@ class Cable:
             self.near.act(lambda: self.client.detach(why, self.near.rig.now))
 
 
+class Answering(Census):
+    """What management of a node knows: how its drain stands, where a test made one."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def drain(self, verb: str, to: str) -> object:
+        assert verb == "status"
+        return super().drain(verb, to) if self.node.drain is None else self.node.drain.report()
+
+
 class Node:
     """One broker. ``policies`` as `Rig` has them."""
 
@@ -134,6 +146,7 @@ class Node:
         self.accepted = 0
         self.said: list[str] = []
         self.ways: list[CoreConnector] = []
+        self.drain: Drain | None = None
         self.acceptor: CoreAcceptor
         self.connection: ClusterConnection
         self._boot()
@@ -141,7 +154,7 @@ class Node:
 
     def _boot(self) -> None:
         broker = self.rig.broker
-        manage(broker, Census())
+        manage(broker, Answering(self))
         doorbell = notify(broker, "activemq.notifications")
         self.acceptor = CoreAcceptor(broker)
         self.ways = []

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Final
 
 import artemis
 import pytest
 from classic import free_port
+from ours import member
 from test_clusters import CLUSTER, node
 
 import entrepot
 from entrepot import Message
+from entrepot.base.errors import EntrepotError
 
 pytestmark = pytest.mark.skipif(bool(artemis.unavailable()), reason=f"Artemis: {artemis.unavailable()}")
 
@@ -70,6 +73,122 @@ def test_a_node_that_stops_gives_all_to_the_other(
         there = f"core://127.0.0.1:{ports[1]}"
         assert asyncio.run(read(there, "moved", COUNT)) == [str(number) for number in range(COUNT)]
         assert asyncio.run(read(there, "big", 1)) == [LARGE]
+    finally:
+        for each in (going, staying):
+            each.kill()
+
+
+THREE: Final = """
+<cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
+<connectors>{connectors}</connectors>
+<cluster-connections><cluster-connection name="c">
+  <connector-ref>{own}</connector-ref><retry-interval>200</retry-interval><reconnect-attempts>-1</reconnect-attempts>
+  <message-load-balancing>ON_DEMAND</message-load-balancing><max-hops>1</max-hops>
+  <static-connectors>{others}</static-connectors>
+</cluster-connection></cluster-connections>
+"""
+NEWS: Final = "topic://news"
+WAITING: Final = 50
+
+
+async def subscribed(url: str, name: str, *, most: int) -> list[object]:
+    """Read what a durable subscription has; the first time makes it."""
+    found: list[object] = []
+    async with (
+        asyncio.timeout(60),
+        entrepot.connect(f"{url}?jms.clientID={name}") as connection,
+        connection.session() as session,
+        session.consumer(NEWS, durable="sub") as consumer,
+    ):
+        while len(found) < most and (message := await consumer.receive(PATIENCE_S)) is not None:
+            found.append(message.body)
+        while (message := await consumer.receive(1)) is not None:
+            found.append(message.body)
+    return found
+
+
+async def publish(url: str, bodies: list[str]) -> None:
+    async with entrepot.connect(url) as connection, connection.session() as session, session.producer(NEWS) as producer:
+        for body in bodies:
+            await producer.send(body)
+
+
+def crosses(source: str, target: str, name: str) -> None:
+    """Wait until ``source`` knows the subscription at ``target``."""
+    asyncio.run(subscribed(target, name, most=0))
+    for number in range(100):
+        asyncio.run(publish(source, [f"try {number}"]))
+        if asyncio.run(subscribed(target, name, most=0)):
+            return
+    pytest.fail(f"{source} never sent to {target}")
+
+
+@pytest.mark.parametrize("far", ["ours", "artemis"])
+@pytest.mark.parametrize("kind", ["ours", "artemis"])
+def test_what_waits_for_a_third_node_goes_on_to_it_and_to_nobody_else(tmp_path: Path, kind: str, far: str) -> None:
+    ports = [free_port() for _ in range(3)]
+    connectors = "".join(f'<connector name="n{at}">tcp://127.0.0.1:{port}</connector>' for at, port in enumerate(ports))
+    nodes = []
+    for at, (each, port) in enumerate(zip((kind, "ours", far), ports, strict=True)):
+        others = "".join(f"<connector-ref>n{other}</connector-ref>" for other in range(3) if other != at)
+        core = THREE.format(connectors=connectors, own=f"n{at}", others=others)
+        if at == 0:
+            core += (SCALES + SCALES_END).replace("other", "n1")
+        nodes.append(member(each, tmp_path / f"n{at}", f"n{at}", port, core))
+    urls = [f"core://127.0.0.1:{port}" for port in ports]
+    sent = [str(number) for number in range(WAITING)]
+    try:
+        for each in nodes:
+            each.start()
+        for each in nodes:
+            each.await_ready()
+        crosses(urls[0], urls[1], "near")
+        crosses(urls[0], urls[2], "far")
+        asyncio.run(subscribed(urls[1], "near", most=0))  # what the trials left
+        nodes[2].kill()
+        asyncio.run(publish(urls[0], sent))
+        nodes[0].stop()
+        nodes[2].start()
+        nodes[2].await_ready()
+        assert asyncio.run(subscribed(urls[2], "far", most=WAITING)) == sent
+        assert asyncio.run(subscribed(urls[1], "near", most=WAITING)) == sent
+    finally:
+        for each in nodes:
+            each.kill()
+
+
+@pytest.mark.parametrize("kinds", [("artemis", "ours"), ("ours", "ours")], ids="-".join)
+def test_what_a_producer_sends_again_to_the_node_that_took_over_is_known_there(
+    tmp_path: Path, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("test_clusters.CLUSTER", CLUSTER + SCALES + SCALES_END)
+    ports = free_port(), free_port()
+    going, staying = (
+        node(kind, tmp_path / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)
+    )
+
+    async def send(url: str, ids: list[str]) -> None:
+        async with (
+            asyncio.timeout(60),
+            entrepot.connect(url) as connection,
+            connection.session() as session,
+            session.producer("once") as producer,
+        ):
+            for one in ids:
+                with contextlib.suppress(EntrepotError):  # it may say that it has it
+                    await producer.send(Message(one, properties={"_AMQ_DUPL_ID": one}))
+
+    try:
+        for each in (going, staying):
+            each.start()
+        for each in (going, staying):
+            each.await_ready()
+        ids = [f"a longer id, of a message {number}" for number in range(COUNT)]
+        asyncio.run(send(f"core://127.0.0.1:{ports[0]}", ids))
+        going.stop()
+        there = f"core://127.0.0.1:{ports[1]}"
+        asyncio.run(send(there, [*ids[100:], "another"]))
+        assert asyncio.run(read(there, "once", COUNT + 1)) == [*ids, "another"]
     finally:
         for each in (going, staying):
             each.kill()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from timeit import default_timer
+from typing import Final
 
 from entrepot.base.compiled import build_name
 from entrepot.simulation.campaign import (
@@ -24,6 +25,11 @@ from entrepot.simulation.campaign import (
     run_replicas,
     run_zones,
     shrink,
+)
+
+STRAY: Final = (
+    "--core and --mixed are about --callers, and not both; --reattach is about --core, "
+    "--chains and --groups about --clusters"
 )
 
 
@@ -52,15 +58,15 @@ def main(arguments: list[str]) -> int:
     if options.stops and (options.directed or not options.networks):
         parser().error("--stops is about networks that are not --directed")
     if options.core > options.callers or options.reattach > options.core or _is_stray(options):
-        parser().error("--core is about --callers, --reattach about --core, --chains and --groups about --clusters")
-    if options.mixed > options.callers or (options.mixed and options.core):
-        parser().error("--mixed is about --callers that are not --core")
+        parser().error(STRAY)
     if options.seed is not None:
         return _one(options)
     return _many(options)
 
 
 def _is_stray(options: argparse.Namespace) -> bool:
+    if options.mixed > options.callers or options.mixed + options.core > 1:
+        return True
     return bool((options.chains or options.groups) and not options.clusters) or options.chains > (not options.groups)
 
 

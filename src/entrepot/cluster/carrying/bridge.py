@@ -40,7 +40,7 @@ from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.large import measure
 from entrepot.protocols.artemis.linking.carrier import Carrier, CarrierPort, Terms
-from entrepot.protocols.artemis.linking.crossing import Crossing
+from entrepot.protocols.artemis.linking.crossing import ONWARD, Crossing
 from entrepot.protocols.artemis.linking.places import backup_of
 from entrepot.protocols.artemis.packets import ClusterTopology, Packet
 from entrepot.protocols.session import Session, Shell
@@ -187,7 +187,7 @@ class CoreBridge(Dialled):
             options.routing.value,
             deduplicates=options.deduplicates,
             mark=b"" if entry.clustered and not entry.route else options.queue.encode(),
-            route_key=ROUTE_TO + options.queue if entry.clustered and not entry.route else "",
+            route_key=ROUTE_TO + options.queue if entry.clustered and entry.route in (b"", ONWARD) else "",
             route=entry.route,
         )
         self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
@@ -265,6 +265,15 @@ class CoreBridge(Dialled):
         """The session goes on."""
         self.link.reattached(0, self.now())
         self._told_open()
+
+    def let_go(self) -> None:
+        """Somebody else takes what waits here: nothing is kept for the session that was lost."""
+        feed = self.feed
+        if feed is not None and self.link.state is not State.OPEN:
+            self.carrier.forget()
+            self.feed = None
+            self.link.remove(feed)
+            self.seek()
 
     def _told_open(self) -> None:
         place = self.link.place

@@ -136,7 +136,7 @@ class CoreBridgeEntry(Struct, frozen=True, kw_only=True):
 
     ``group``: the name of the discovery group where its places are heard, instead; "" for none.
     ``clustered``: it is the way to another node of a cluster, and says for which of its queues each message is.
-    ``route``: that queue, where it is one for all messages, by its id there (8 octets).
+    ``route``: that queue, where it is one for all messages, by its id there (8 octets); or as `Crossing` says.
     """
 
     options: CoreBridgeOptions

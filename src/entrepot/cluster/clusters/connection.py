@@ -245,6 +245,17 @@ class ClusterConnection(Overseer):
         """Return the nodes that are connected."""
         return [one.node for one in self.contacts.values() if one.state is State.MET]
 
+    def reaches(self, node: str) -> bool:
+        """Return whether what waits for ``node`` is on its way: a bridge there is open."""
+        flow = self.flows.get(node)
+        return flow is not None and any(one.link.state is LinkState.OPEN for one in flow.way.bridges.values())
+
+    def let_go(self, node: str) -> None:
+        """Give back what is on its way to ``node``, which is away: somebody else takes it."""
+        flow = self.flows.get(node)
+        for bridge in flow.way.bridges.values() if flow is not None else ():
+            bridge.let_go()
+
     def forget(self, connector: Connector) -> None:
         """``connector`` is announced no more: it is not dialled again, unless somebody is there now."""
         place = place_of(connector)

@@ -93,6 +93,8 @@ ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 
 With the name of a store-and-forward queue behind it, it is for the messages in that queue; alone, for this broker.
 """
+SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"
+"""The same of what waits for a third node, where a node gives it away: the ids of its bindings (artemis.md 1.20)."""
 
 
 class _Filter:

@@ -257,6 +257,20 @@ class RoutingTable:
         """
         return self.by_told.get(int(identity)) or self.by_identity.get(int(identity))
 
+    def beyond(self, address: str, route: bytes) -> RemoteBinding | None:
+        """Return the queue at ``address`` that its own node calls ``route``; None where none is known.
+
+        Nodes number their queues each for itself, so two may say the same; the message does not say which is meant.
+        """
+        known = self.addresses.get(address)
+        for remote in known.remotes() if known is not None else []:
+            if remote.route == route:
+                return remote
+        for remote in self.remotes.values():
+            if remote.route == route and matches(remote.address, address, MIXED):
+                return remote
+        return None
+
     def abandon(self, name: str) -> None:
         """Forget the address ``name`` if nothing is bound there and no operator made it."""
         address = self.addresses.get(name)

@@ -19,6 +19,7 @@ from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
 from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
+from entrepot.core.operators.remembering import remember_octets, remember_texts
 from entrepot.core.operators.roles import role_rows, roles
 from entrepot.core.operators.storage import storage
 from entrepot.core.operators.tables import Page
@@ -148,6 +149,8 @@ class BrokerControl(Control):
             "describeClusters": lambda given: census.clusters(),
             "describeRouters": lambda given: census.routers(),
             "drain": lambda given: census.drain(given.text(0, "begin"), given.text(1, "")),
+            "updateDuplicateIdCache": lambda given: remember_texts(broker, given),
+            "rememberDuplicateIds": lambda given: remember_octets(broker, given),
             "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs()},
             "describeAvailability": lambda given: census.availability(),
             "describeStores": lambda given: census.stores(),

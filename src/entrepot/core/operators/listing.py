@@ -51,6 +51,13 @@ class Arguments:
         """Return a message id: a text, or the broker's number for it."""
         return self.number(at) if self.is_number(at) else self.text(at)
 
+    def texts(self, at: int) -> list[str]:
+        """Return a list of texts."""
+        found = self._read(at, None, list, "a list of texts")
+        if not all(isinstance(one, str) for one in found):
+            raise self._wrong(at, "a list of texts")
+        return list(found)
+
     def fields(self, at: int) -> dict[str, Any]:
         """Return a text that holds a JSON object; an empty text holds an empty one."""
         text = self.text(at, "")

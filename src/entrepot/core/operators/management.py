@@ -47,7 +47,7 @@ REQUESTS_MAX: Final = 1_000
 BODY_OCTETS_MAX: Final = 256 * 1024  # arguments: a selector, some names
 
 Scalar: TypeAlias = str | int | float | bool | None
-Argument: TypeAlias = Scalar | dict[str, Scalar]  # what one may be: headers of a message are an object
+Argument: TypeAlias = Scalar | dict[str, Scalar] | list[str]  # what one may be: headers of a message are an object
 
 
 class _Request:

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.core.addressing.binding import ROUTE_TO
+from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN
 from entrepot.core.records import KIND_DUPLICATE, KIND_SEQUENCE
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message, Rare
@@ -25,11 +25,16 @@ def cache_of(address: str, message: Message, rare: Rare) -> str:
 
     Ids of bridges have a cache of their own beside those of senders (artemis.md 1.14). What a node of the cluster sends
     on is asked for that node's id alone: its producer's may be known here from the way out, and dropping what comes
-    back would lose it.
+    back would lose it (`is_sent_on`).
     """
     if rare.bridged:
         return f"BRIDGE.{address}"
-    return address if message.marked(ROUTE_TO) is None else ""
+    return "" if is_sent_on(message) else address
+
+
+def is_sent_on(message: Message) -> bool:
+    """Return whether a node of the cluster sends ``message``, and says for which queues it is."""
+    return message.marked(ROUTE_TO) is not None or message.marked(SCALED_DOWN) is not None
 
 
 class SeenIds:

@@ -15,7 +15,7 @@ from entrepot.base.errors import InvalidDestination
 from entrepot.base.patterns import MIXED, matches
 from entrepot.base.reasons import SAME_DUPLICATE_ID
 from entrepot.core.addressing.addresses import Addresses, written
-from entrepot.core.addressing.binding import ROUTE_TO, passes
+from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN, passes
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import Copy, Divert, Plan, RoutingTable, Target
@@ -151,15 +151,14 @@ class Sending(ScheduleOutlet):
     def _send_once(self, message: Message, target: Target, rare: Rare) -> int:
         identity = rare.duplicate_id
         cache = cache_of(target.name, message, rare)
-        if not cache:
-            return self._admit(message, target)
-        if self.duplicates.seen(cache, identity):
+        if cache and self.duplicates.seen(cache, identity):
             return self.repeated(message, target, SAME_DUPLICATE_ID)
         policy = self.policies.of(target.name, target.routing)
         self.journal.begin()
         try:
             verdict = self._admit(message, target)  # raises when it is refused: then the id is not remembered
-            self.duplicates.remember(cache, identity, policy.id_cache, message.durable)
+            # What an Artemis gives when it scales down is not asked for, but its producer may come here after it.
+            self.duplicates.remember(cache or target.name, identity, policy.id_cache, message.durable)
             return verdict
         finally:
             self.journal.end()
@@ -218,7 +217,7 @@ class Sending(ScheduleOutlet):
         route = message.marked(ROUTE_TO)
         forget_routes(message)
         if not isinstance(route, bytes):
-            return False
+            return self._passes_on(message, target, copy)
         message.unmark(ROUTE_TO)
         table = self.table
         homeless = False
@@ -247,6 +246,26 @@ class Sending(ScheduleOutlet):
         if homeless and not copy.queues:
             self._rehouse(message, target, copy)
         return True
+
+    def _passes_on(self, message: Message, target: Target, copy: Copy) -> bool:
+        """Send ``message``, which waited at a node that scaled down for a third one, on to that: fill ``copy``.
+
+        Its ids are of queues there (artemis.md 1.20). False: it has none, or it is not known here whose they are. Then
+        it goes as what is sent here does, and is not lost.
+        """
+        ids = message.marked(SCALED_DOWN)
+        if not isinstance(ids, bytes):
+            return False
+        message.unmark(SCALED_DOWN)
+        for at in range(0, len(ids) - 7, 8):
+            remote = self.table.beyond(target.name, ids[at : at + 8])
+            if remote is None:
+                self.strayed += 1
+                continue
+            copy.add_routes({remote.route_key: remote.route})
+            if remote.queue not in copy.queues:
+                copy.queues.append(remote.queue)
+        return bool(copy.queues)
 
     def _rehouse(self, message: Message, target: Target, copy: Copy) -> None:
         """Find another queue for ``message``, whose own is gone: of this node, of another one, or a new one."""

@@ -110,6 +110,7 @@ HIDDEN: Final = (
 )
 """Properties that other languages say otherwise, or that are between Artemis and its clients."""
 ROUTES: Final = "_AMQ_ROUTE_TO"  # begins names of properties between nodes
+SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"  # another of them
 
 NOT_PROPERTIES: Final = ("priority", "expires", "timestamp", "persistent", "destination", "receipt", "transaction")
 """Headers of STOMP that its language hands on as properties, and that CORE says in its headers."""
@@ -126,10 +127,11 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 
 _K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
+_BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, ROUTES, SCALED_DOWN)
 _NOTED: Final[dict[bytes, str]] = {
-    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, BRIDGE_DUPLICATE, ROUTES)
+    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, *_BETWEEN_NODES)
 }
-_OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in (BRIDGE_DUPLICATE, ROUTES)}
+_OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in _BETWEEN_NODES}
 _UNDERSCORE: Final = ord("_")
 
 
@@ -368,8 +370,10 @@ def _note(rare: Rare, name: str, value: object) -> None:
         rare.group_sequence = i64(value)
     elif name == DELIVER_AT and isinstance(value, int):
         rare.deliver_at = i64(max(value, 0))
-    elif name == ROUTES and isinstance(value, bytes):
-        rare.internal = {ROUTES: value}
+    elif name in (ROUTES, SCALED_DOWN) and isinstance(value, bytes):
+        if rare.internal is None:
+            rare.internal = {}
+        rare.internal[name] = value
     elif name == BRIDGE_DUPLICATE and isinstance(value, bytes):
         rare.duplicate_id = value
         rare.bridged = True

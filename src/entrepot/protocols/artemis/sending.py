@@ -19,7 +19,7 @@ from entrepot.base.errors import (
     StorageError,
 )
 from entrepot.base.patterns import MIXED, is_pattern
-from entrepot.core.addressing.binding import ROUTE_TO
+from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import SCHEDULED_TIME
@@ -130,7 +130,8 @@ class Sending:
         if rare is not None and rare.internal is not None:
             connection = session.connection
             if connection is None or not connection.admitted:
-                message.unmark(ROUTE_TO)  # brokers of the cluster say where a message goes, and nobody else
+                for key in (ROUTE_TO, SCALED_DOWN):  # brokers of the cluster say where a message goes, and nobody else
+                    message.unmark(key)
         if rare is not None and rare.deliver_at > 0:
             schedule(message, rare, broker.wall)
         stamps = broker.options.stamps

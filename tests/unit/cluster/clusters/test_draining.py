@@ -9,10 +9,25 @@ import pytest
 from clustered import Cluster, Node, joined
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
-from entrepot.cluster.clusters.draining import Drain, State
+from entrepot.cluster.clusters.drain_notes import State
+from entrepot.cluster.clusters.drain_ways import configuration_of
+from entrepot.cluster.clusters.draining import Drain
 from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.journal.ports import Waiter
 from entrepot.model.address import MULTICAST
 from kit import Reader
+
+
+class Told(Waiter):
+    """A producer who waits for the disk."""
+
+    def stored(self, token: bytes) -> None:
+        pass
+
+
+def store(node: Node) -> None:
+    """Let whoever sent something be told that it is on disk."""
+    node.act(lambda: node.rig.journal.confirm(Told(), b""))
 
 
 def drain_of(node: Node, group: str = "", *, announces: bool = False) -> Drain:
@@ -39,6 +54,7 @@ def filled(count: int = 30, nodes: int = 2) -> tuple[Cluster, list[Node]]:
     world, made = joined(nodes)
     made[0].send("queue://Q", range(count))
     made[0].send("queue://R", range(count, count + 5))
+    store(made[0])
     world.wait(20)
     return world, made
 
@@ -139,6 +155,36 @@ def test_without_another_node_it_fails_and_can_be_resumed() -> None:
     assert b.rig.queue("Q").count == 3
 
 
+def test_a_queue_is_made_there_as_it_is_here() -> None:
+    assert configuration_of(QueueDefinition(name="Q", address="A")) == {
+        "name": "Q",
+        "address": "A",
+        "routing-type": "ANYCAST",
+        "durable": True,
+        "auto-create-address": True,
+    }
+    world, (a, b) = joined(2)
+    made = QueueDefinition(
+        name="s",
+        address="T",
+        routing=MULTICAST,
+        selector="i > 2",
+        user="lisa",
+        max_consumers=1,
+        ring_size=9,
+        exclusive=True,
+    )
+    a.rig.broker.queues.create(made)
+    world.part(a, b)
+    a.send("topic://T", [1], i=3)
+    world.apart.clear()
+    world.wait(1_000)
+    begin(a)
+    world.wait(2_000)
+    assert b.rig.queue("s").definition == made
+    assert b.rig.queue("s").count == 1
+
+
 def test_what_cannot_move_is_named() -> None:
     world, (a, _) = filled(2)
     a.rig.broker.queues.create(QueueDefinition(name="t", address="t", temporary=True))
@@ -164,12 +210,77 @@ def test_the_target_is_told_that_it_stands_for_the_node() -> None:
     assert b.connection.members.stands_for(a.uuid)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("at_once", [False, True])
+def test_two_nodes_do_not_give_each_other_all_that_they_have(at_once: bool) -> None:
+    world, (a, b) = filled(30)
+    b.send("queue://S", range(10))
+    first, second = drain_of(a), drain_of(b)
+    a.drain, b.drain = first, second
+    a.act(lambda: first.begin(b.uuid))
+    world.wait(0 if at_once else 30)
+    b.act(lambda: second.begin(a.uuid))
+    world.wait(3_000)
+    states = {first.state, second.state}
+    assert State.FAILED in states
+    assert states <= {State.FAILED, State.DONE}
+    failed = second if second.state is State.FAILED else first
+    assert "gives all that it has to" in failed.why
+    queues = [node.rig.broker.table.queues.get(name) for node in (a, b) for name in "QRS"]
+    assert sum(int(one.count) for one in queues if one is not None) == 45
+
+
+def test_who_gives_all_away_is_no_target_where_none_was_named() -> None:
+    world, (a, b, c) = filled(30, nodes=3)
+    b.drain = drain_of(b)
+    b.drain.state = State.MOVING
+    c.drain = drain_of(c)
+    drain = begin(a)
+    world.wait(3_000)
+    assert (drain.state, drain.node, c.rig.queue("Q").count) == (State.DONE, c.uuid, 30)
+
+
+@pytest.mark.parametrize("on_its_way", [False, True])
+@pytest.mark.parametrize("crash", ["", "a", "b"])
+def test_what_waits_for_a_third_node_goes_on_to_it_and_to_nobody_else(on_its_way: bool, crash: str) -> None:
+    world, (a, b, c) = joined(3)
+    for node, name in ((b, "near"), (c, "far")):
+        node.rig.broker.queues.create(QueueDefinition(name=name, address="T", routing=MULTICAST))
+    world.wait(100)
+    if on_its_way:  # c has them already, and its answers are lost
+        a.send("topic://T", range(10))
+    world.part(a, c)
+    a.send("topic://T", range(10, 40))
+    world.wait(100)
+    drain = begin(a, b.uuid)
+    for node in (a, b):
+        if crash == node.name:
+            world.wait(20)
+            node.leave(orderly=False)
+            world.wait(100)
+            node.come_back("kill")
+            world.wait(100)
+    if crash == "a":
+        drain = drain_of(a)
+        if drain.state is State.INTERRUPTED:
+            a.act(drain.resume)
+        elif drain.state is State.IDLE:
+            a.act(lambda: drain.begin(b.uuid))
+    world.wait(40_000)
+    told = drain.report()
+    assert (drain.state, told["left"]) == (State.DONE, 0), told
+    assert bodies(b.rig.reader("near")) == numbers(40 if on_its_way else 30, 0 if on_its_way else 10)
+    far = bodies(c.rig.reader("far"))
+    assert sorted(set(far), key=int) == numbers(40 if on_its_way else 30, 0 if on_its_way else 10)
+    assert on_its_way or len(far) == 30
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_whoever_crashes_nothing_is_lost_and_nothing_comes_twice(seed: int) -> None:
     lots = random.Random(seed)
     world, (a, b) = filled(200)
     due = a.rig.wall + 25_000
     a.send("queue://Q", ["later"], _AMQ_SCHED_DELIVERY=Primitive(LONG, due))
+    store(a)
     drain = begin(a)
     for _ in range(lots.randrange(1, 4)):
         for _ in range(lots.randrange(1, 12)):
@@ -187,10 +298,11 @@ def test_whoever_crashes_nothing_is_lost_and_nothing_comes_twice(seed: int) -> N
                 a.act(drain.resume)
             else:
                 assert drain.state in (State.IDLE, State.DONE)
-                if a.rig.broker.table.queues["Q"].count:
+                if any(one.count for one in a.rig.broker.table.queues.values()):
                     a.act(drain.begin)
     world.wait(7_000)
-    assert a.rig.queue("Q").count == a.rig.queue("R").count == 0, drain.report()
+    left = [a.rig.broker.table.queues.get(name) for name in "QR"]  # what is empty may be gone after a restart
+    assert [one for one in left if one is not None and one.count] == [], drain.report()
     assert bodies(b.rig.reader("R")) == numbers(5, 200)
     reader = b.rig.reader("Q")
     world.wait(25_000)

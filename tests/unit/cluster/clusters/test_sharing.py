@@ -7,10 +7,12 @@ import pytest
 from clustered import Node, joined
 from entrepot.base.compiled import is_compiled
 from entrepot.base.errors import InvalidDestination
+from entrepot.base.primitive import BYTE, Primitive
 from entrepot.cluster.carrying.bridge import PARKED
 from entrepot.cluster.clusters.listening import address_rule, filter_of
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.routing import Target
 from entrepot.core.sending.sending import Sending
 from entrepot.model.address import ANYCAST, MULTICAST, parse
@@ -226,6 +228,28 @@ def test_where_a_message_goes_is_said_by_nodes_of_the_cluster_and_by_nobody_else
         first, second = (hub.rig.queue(name) for name in ("A", "B"))
         client.send("A", "m", _AMQ_ROUTE_TO=int(second.identity).to_bytes(8, "big"))
         assert (first.count, second.count) == expected
+
+
+@pytest.mark.parametrize("admitted", [False, True])
+def test_what_waited_for_a_third_node_is_obeyed_of_nodes_and_shown_to_nobody(admitted: bool) -> None:
+    world, (a, b) = joined(2)
+    b.rig.broker.queues.create(QueueDefinition(name="far", address="T", routing=MULTICAST))
+    a.rig.broker.queues.create(QueueDefinition(name="near", address="T", routing=MULTICAST))
+    world.wait(50)
+    hub = Hub(a.rig)
+    client = Client(hub)
+    client.open()
+    client.session.admitted = admitted
+    (remote,) = a.rig.broker.table.remotes.values()
+    client.send("T", "m", _AMQ_ROUTING_TYPE=Primitive(BYTE, 0), _AMQ_SCALEDOWN_TO=remote.route)
+    client.send("T", "of nobody", _AMQ_ROUTING_TYPE=Primitive(BYTE, 0), _AMQ_SCALEDOWN_TO=b"12345678" * 2 + b"odd")
+    world.wait(50)
+    assert a.rig.queue("near").count == (1 if admitted else 2), "the first is for the other node alone"
+    assert b.rig.queue("far").count == 2
+    for queue in (a.rig.queue("near"), b.rig.queue("far")):
+        first = queue.backlog.first()
+        assert first is not None
+        assert b"S\0C\0A\0L\0E\0D\0O" not in first.message.raw
 
 
 def test_what_a_node_sends_back_is_no_repetition_of_what_its_producer_sent_here() -> None:

@@ -402,7 +402,7 @@ def test_an_address_is_paused_and_purged_whole(rig: Rig) -> None:
         ("broker", "createQueue", ['{"a": ' * 5000], "argument 1"),
         ("broker", "createQueue", ["a.*", "q", "ANYCAST"], "is a wildcard"),
         ("broker", "createQueue", ["a", "q\nr", "ANYCAST"], "control character"),
-        ("broker", "describeQueues", [["nested"]], "plain values"),
+        ("broker", "describeQueues", [[["nested"]]], "plain values"),
         ("queue.Q", "removeMessage", [1.5], "argument 1"),
     ],
 )

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
-from entrepot.core.addressing.binding import ROUTE_TO
+from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -40,15 +40,18 @@ _K_ROUTING: Final[dict[bytes, None]] = {key_octets(ROUTING): None}
 _K_DATE: Final[dict[bytes, None]] = {key_octets(DELIVER_AT): None}
 DATED: Final = b"dated"
 """A route: no queue, each message says when it is to be delivered, and the other broker sends it on then."""
+ONWARD: Final = b"onward"
+"""A route: each message says for which queues of a third node it is, and the other broker sends it on to that."""
 _DUPLICATE_ENTRY: Final = entry(BRIDGE_DUPLICATE, b"")[:-4]  # all but the length of the octets
 _ROUTE_ENTRY: Final = entry(ROUTE_TO, b"")[:-4]
+_ONWARD_ENTRY: Final = entry(SCALED_DOWN, b"")[:-4]
 
 
 class Crossing:
     """Of one bridge. ``forwards``: the address there, "" where each message keeps its own.
 
     ``route_key``: the annotation with the ids of the queues at the next node of a cluster, "" for a bridge of its own.
-    ``route``: such ids that all messages get, of a queue that moves to another node as a whole; or `DATED`.
+    ``route``: such ids that all messages get, of a queue that moves to another node as a whole; `DATED`; `ONWARD`.
     ``routing``: PASS, STRIP, ANYCAST or MULTICAST. ``mark``: what the duplicate ids of this bridge end with, so that
     one message that two queues hold, each with a bridge to the same address, is no repetition of itself.
     """
@@ -117,7 +120,7 @@ class Crossing:
             ids = message.marked(self.route_key)
             if not isinstance(ids, bytes):
                 raise Refused("it is not known for which queue of the other node it is")
-            entries = _ROUTE_ENTRY + len(ids).to_bytes(4, "big") + ids
+            entries = (_ONWARD_ENTRY if route == ONWARD else _ROUTE_ENTRY) + len(ids).to_bytes(4, "big") + ids
             count = 1
         elif route == DATED:
             octets = without(octets, properties_at, _K_DATE)

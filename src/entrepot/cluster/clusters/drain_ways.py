@@ -1,0 +1,267 @@
+"""The queues of a node that gives all away, each on its way to the target: what moves, what stays, and how far it is.
+
+A queue is asked about first: which number the target has for it, and where it has none, it is told to make one. Then a
+core bridge of its own brings the messages there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.connector import CoreConnector
+from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
+from entrepot.cluster.clusters.asking import Asking
+from entrepot.cluster.clusters.connection import Carry, ClusterConnection
+from entrepot.cluster.clusters.dated import SCHEDULED, Dated
+from entrepot.cluster.clusters.drain_notes import MOVED, Notebook, Receipt
+from entrepot.cluster.clusters.remotes import STORE_PREFIX
+from entrepot.cluster.clusters.stores import owner_of
+from entrepot.core.addressing.configuration import FIELDS
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.queue import Queue
+from entrepot.model.address import ROUTING_NAMES
+from entrepot.protocols.artemis.linking.crossing import DATED, ONWARD
+
+PARALLEL: Final = 8  # queues that move at once: each has a connection
+
+
+class _Way:
+    """One queue on its way."""
+
+    def __init__(self, queue: Queue, connector: CoreConnector, moved: int) -> None:
+        self.queue: Final = queue
+        self.connector: Final = connector
+        self.before: Final = moved
+
+    def confirmed(self) -> int:
+        return self.before + sum(one.link.counts.confirmed for one in self.connector.bridges.values())
+
+
+class Ways:
+    """Of one drain. ``node`` and ``place``: the target; ``receipts``: what became of each queue.
+
+    ``refused``: queues that the target does not take, and why; ``asking``: what asks it, None while nobody can.
+    """
+
+    def __init__(self, connection: ClusterConnection, notebook: Notebook, tell: Callable[[str], None]) -> None:
+        self.connection: Final = connection
+        self.broker: Final[BrokerCore] = connection.broker
+        self.node = ""
+        self.place: Endpoint | None = None
+        self.asking: Asking | None = None
+        self.carry: Carry = lambda way: None
+        self.receipts: dict[str, Receipt] = {}
+        self.refused: dict[str, str] = {}
+        self.ways: dict[str, _Way] = {}
+        self.dated: Final = Dated(self.broker)
+        self._asked: dict[str, None] = {}  # queues about which the target is asked
+        self._notebook: Final = notebook
+        self._tell: Final = tell
+
+    def plan(self) -> list[dict[str, object]]:
+        """Return what would move, and what would not, by queue."""
+        rows: list[dict[str, object]] = [
+            _planned(one.name, int(one.count), int(one.backlog.octets), self.why_not(one))
+            for one in self.broker.table.queues.values()
+            if one.count > 0
+        ]
+        dated, kept = self.dated.numbers()
+        if dated:
+            rows.append(_planned("(scheduled)", len(dated)))
+        if kept:
+            rows.append(_planned("(scheduled)", kept, why="they repeat: cancel them, or let this node live"))
+        prepared = len(self.broker.branches.prepared)
+        if prepared:
+            why = "a prepared transaction stays: commit it or roll it back"
+            rows.append(_planned("(prepared)", prepared, why=why))
+        return rows
+
+    def report(self) -> dict[str, object]:
+        """Return how far each queue is."""
+        left = {one.name: int(one.count) for one in self.sources()}
+        for name, way in self.ways.items():
+            self.receipts[name].moved = way.confirmed()
+        return {
+            "moved": sum(one.moved for one in self.receipts.values()),
+            "left": sum(left.values()) + len(self.broker.scheduled.schedules),
+            "refused": dict(self.refused),
+            "prepared": len(self.broker.branches.prepared),
+            "queues": [
+                {"queue": name, "left": left.get(name, 0), **msgspec.to_builtins(one)}
+                for name, one in self.receipts.items()
+            ],
+        }
+
+    @property
+    def moved(self) -> int:
+        """How many messages the target has."""
+        under_way = sum(one.confirmed() - self.receipts[name].moved for name, one in self.ways.items())
+        return under_way + sum(one.moved for one in self.receipts.values())
+
+    def move(self) -> bool:
+        """Go on with what can move; return whether nothing is left of that."""
+        more = self.dated.take()
+        for name, way in list(self.ways.items()):
+            self._see(name, way)
+        sources = [one for one in self.sources() if one.name not in self.refused]
+        for queue in sources:
+            if len(self.ways) + len(self._asked) >= PARALLEL:
+                return False
+            if queue.name in self.ways or queue.name in self._asked:
+                continue
+            receipt = self.receipts.setdefault(queue.name, Receipt())
+            if receipt.there:
+                self._go(queue, receipt)
+            else:
+                self._ask(queue)
+        return not sources and not self.ways and not self._asked and not more
+
+    def unanswered(self) -> None:
+        """Nobody can be asked: what was asked has no answer."""
+        self.asking = None
+        self._asked.clear()
+
+    def stop(self) -> None:
+        """Move no more."""
+        for way in list(self.ways.values()):
+            self.receipts[way.queue.name].moved = way.confirmed()
+            way.connector.stop(self._now())
+        self.ways.clear()
+        self.unanswered()
+
+    def sources(self) -> list[Queue]:
+        """Return the queues that hold something that can move."""
+        return [one for one in self.broker.table.queues.values() if one.count > 0 and not self.why_not(one)]
+
+    def why_not(self, queue: Queue) -> str:
+        """Return why ``queue`` stays, "" where it moves."""
+        if queue.name.startswith(STORE_PREFIX):
+            cluster, node = owner_of(queue.name)
+            away = node not in ("", self.node) and not self.connection.reaches(node)
+            return "" if away and cluster == self.connection.options.name else "it is emptied by sending to its node"
+        if queue.definition.temporary:
+            return "it is temporary, and ends with its connection"
+        if queue.address.startswith("activemq."):
+            return "it belongs to this broker"
+        return ""
+
+    def _ask(self, queue: Queue) -> None:
+        """Ask the target which id its queue has; have it made first where there is none.
+
+        Scheduled messages are for none: they are routed when their time has come. What waits for a third node, which
+        is away, says by itself for which queues there it is, and the target sends it on.
+        """
+        name = queue.name
+        receipt = self.receipts[name]
+        if name == SCHEDULED or name.startswith(STORE_PREFIX):
+            receipt.there = -1
+            self._go(queue, receipt)
+            return
+        asking = self.asking
+        if asking is None:
+            return
+        self._asked[name] = None
+
+        def answered(succeeded: bool, value: object) -> None:
+            if succeeded and isinstance(value, int):
+                self._asked.pop(name, None)
+                receipt.there = value
+                return
+            told = msgspec.json.encode(configuration_of(queue.definition)).decode()
+            asking.operation("broker", "createQueue", [told, True], made)
+
+        def made(succeeded: bool, value: object) -> None:
+            if not succeeded:
+                self._asked.pop(name, None)
+                self.refused[name] = f"the target does not make it: {value}"
+                self._tell(f"the queue {name} stays: {self.refused[name]}")
+                return
+            asking.attribute(f"queue.{name}", "ID", known)
+
+        def known(succeeded: bool, value: object) -> None:
+            self._asked.pop(name, None)
+            if succeeded and isinstance(value, int):
+                receipt.there = value
+            else:
+                self.refused[name] = f"the target does not say which queue it is: {value}"
+
+        asking.attribute(f"queue.{name}", "ID", answered)
+
+    def _go(self, queue: Queue, receipt: Receipt) -> None:
+        """Start the bridge of ``queue``."""
+        assert self.place is not None
+        connection, credentials = self.connection, self.connection.credentials
+        options = connection.options
+        bridge = CoreBridgeOptions(
+            name=f"drain {queue.name}",
+            queue=queue.name,
+            retry_interval=options.retry_ms * MILLISECOND,
+            retry_interval_max=options.retry_ms_max * MILLISECOND,
+            confirmation_window=options.confirmation_window,
+            producer_window=options.producer_window,
+            large_from=options.large_octets,
+            check_period=options.check_ms * MILLISECOND,
+            ttl=options.ttl_ms * MILLISECOND,
+            user=credentials.user,
+            password=credentials.password,
+        )
+        route = DATED if queue.name == SCHEDULED else receipt.there.to_bytes(8, "big", signed=True)
+        if queue.name.startswith(STORE_PREFIX):
+            route = ONWARD
+            connection.let_go(owner_of(queue.name)[1])
+        entry = CoreBridgeEntry(options=bridge, places=(self.place,), clustered=True, route=route)
+        if not receipt.first:
+            walk = queue.stock.walk().step(1)
+            receipt.first = int(walk[0].message.number) if walk else 0
+        way = _Way(queue, CoreConnector(entry), receipt.moved)
+        self.ways[queue.name] = way
+        self.carry(way.connector)
+
+    def _see(self, name: str, way: _Way) -> None:
+        """Note how far a queue is; its bridge ends when nothing is left."""
+        receipt = self.receipts[name]
+        moved = way.confirmed()
+        queue = self.broker.table.queues.get(name)
+        over = queue is not way.queue or way.queue.count == 0
+        if moved != receipt.moved or over:
+            receipt.moved = moved
+            receipt.last = int(self.broker.ids.number)
+            self._notebook.note(MOVED + name, str(moved))
+        if over:
+            receipt.done = True
+            way.connector.stop(self._now())
+            del self.ways[name]
+            if name == SCHEDULED and queue is way.queue:
+                self.broker.queues.delete(queue, "what waited for its date is at the target")
+
+    def _now(self) -> Instant:
+        return int(self.broker.now)
+
+
+def _planned(queue: str, messages: int, octets: int = 0, why: str = "") -> dict[str, object]:
+    return {"queue": queue, "messages": messages, "octets": octets, "stays": why}
+
+
+def configuration_of(definition: QueueDefinition) -> dict[str, object]:
+    """Return how the target is told to make a queue: the words of Artemis' QueueConfiguration, those that were said."""
+    said: dict[str, object] = {
+        "name": definition.name,
+        "address": definition.address,
+        "routing-type": ROUTING_NAMES[definition.routing],
+        "durable": definition.durable,
+        "auto-create-address": True,
+    }
+    if definition.selector:
+        said["filter-string"] = definition.selector
+    default = QueueDefinition(name="", address="")
+    for word, field in FIELDS.items():
+        value = getattr(definition, field)
+        if word not in said and word != "internal" and value != getattr(default, field):
+            said[word] = value
+    return said
