@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -253,3 +256,44 @@ def test_failures_say_what_and_exit_accordingly(broker: Running, arguments: list
     assert (result.returncode, result.stdout) == (status, "")
     assert told in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_top_writes_each_look_for_programs_and_a_picture_into_a_pipe(broker: Running) -> None:
+    fill(broker, "orders", 3)
+    fill(broker, "letters", 1)
+    looks = done(broker, "top", "--every", "0.3", "--count", "2", "--search", "ORD")
+    assert [(row["broker"], row["messages"], row["error"]) for row in looks] == [(looks[0]["broker"], 4, None)] * 2
+    assert looks[0]["in_per_s"] is None
+    assert looks[1]["in_per_s"] == 0.0
+    assert [(one["queue"], one["messages"], one["consumers"]) for one in looks[1]["top"]] == [("orders", 3, 0)]
+    shown = broker.do("top", "--every", "0.3")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "in/s" in shown.stdout
+    assert shown.stdout.index("orders") < shown.stdout.index("letters")
+    nobody = broker.do("top", "stomp://127.0.0.1:1", "--every", "0.3")
+    assert (nobody.returncode, nobody.stdout) == (1, "")
+    assert "Connection refused" in nobody.stderr
+
+
+def test_top_at_a_terminal_obeys_keys_and_leaves_it_as_it_was(broker: Running) -> None:
+    fill(broker, "orders", 3)
+    mine, its = pty.openpty()
+    before = termios.tcgetattr(its)
+    command = [sys.executable, "-m", "entrepot", "top", "--every", "0.2"]
+    process = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env={**broker.environment, "TERM": "xterm"})
+    shown = b""
+    end = time.monotonic() + PATIENCE
+    while b"name*" not in shown and b"queue*" not in shown and time.monotonic() < end:
+        if select.select([mine], [], [], 0.2)[0]:
+            shown += os.read(mine, 65536)
+        if b"orders" in shown:
+            os.write(mine, b"n")
+    os.write(mine, b"q")
+    while process.poll() is None and time.monotonic() < end:
+        if select.select([mine], [], [], 0.1)[0]:
+            shown += os.read(mine, 65536)
+    assert process.wait(PATIENCE) == 0, shown[-2000:]
+    assert b"queue*" in shown
+    assert termios.tcgetattr(its) == before
+    os.close(mine)
+    os.close(its)

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "explain": "explain",
     "where": "explain",
     "probe": "probe",
+    "top": "top",
     "perf": "perf",
     "data": "data",
     "user": "user",
