@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,20 @@ def test_a_batch_that_fails_comes_again_and_nobody_else_gets_it(stand: Stand) ->
     assert seen == [sent]
     assert [row["text"] for row in stand.batches[0]] == sent
     assert stand.texts() == [*sent, "later"]
+
+
+def test_small_batches_wait_for_more(stand: Stand) -> None:
+    stream = stand.stream(minMessagesPerTrigger="100", maxTriggerDelay="120000", pollWait="50")
+    first = stand.produce(bodies("a", 10))
+    stand.start(stream, processingTime="100 milliseconds")
+    stand.until(lambda: len(stand.texts()) == 10)  # the first waits for nothing
+    some = stand.produce(bodies("b", 60))
+    time.sleep(2)
+    assert stand.texts() == first
+    more = stand.produce(bodies("c", 40))
+    stand.until(lambda: len(stand.texts()) == 110)
+    assert [len(rows) for rows in stand.batches.values() if rows] == [10, 100]
+    assert stand.texts() == [*first, *some, *more]
 
 
 def planners() -> list[int]:

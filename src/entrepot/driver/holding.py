@@ -35,6 +35,7 @@ class Query(msgspec.Struct, frozen=True):
     """What a query wants. ``wait_ms``: how long a batch waits for a first message.
 
     ``arrival_ms``: AvailableNow of a reader that is demand: so long without a new message means that all was brought.
+    ``least``: messages that a batch waits for, at most ``delay_ms`` after the one before; the first waits for none.
     """
 
     subject: Subject
@@ -42,6 +43,8 @@ class Query(msgspec.Struct, frozen=True):
     starting: str  # the option startingPosition
     wait_ms: int
     arrival_ms: int = 0
+    least: int = 0
+    delay_ms: int = 0
 
 
 class Holding:
@@ -57,6 +60,7 @@ class Holding:
         self._begin, self._new_lease = positions.parse_start(query.starting, self.source)
         self._latest = self._new_lease.get("from") == positions.LATEST
         self._unprepared = False
+        self._fired: float | None = None  # when a batch was claimed last
         self._running = False  # Spark has offsets: brokers that are found from now on are read from their beginning
 
     def initial(self) -> Offsets:
@@ -215,10 +219,41 @@ class Holding:
             return None
         everything = budget is None
         most = NO_LIMIT if budget is None else budget
+        if not everything and not (yield from self._is_enough(start, live, most)):
+            return {}
         moved = yield from self._claim_now(start, live, most, everything)
         if not self._any(start, moved) and (yield from self._await(start, live, most)):
             moved = yield from self._claim_now(start, live, most, everything)
+        if self._any(start, moved):
+            self._fired = self._clock()
         return moved
+
+    def _is_enough(self, start: Offsets, live: list[Shard], budget: int) -> Course[bool]:
+        """Wait `Query.wait_ms` for as many messages as a batch is to have; return whether there is one to be made.
+
+        What was claimed before, by a run that Spark did not commit, is the next batch as it is; nobody waits then. So
+        is what AvailableNow still has to read, and the first batch of a run.
+        """
+        least = min(self.query.least, budget)
+        fired = self._fired
+        if least <= 1 or fired is None or self.targets is not None:
+            return True
+        due = fired + self.query.delay_ms / 1000
+        until = self._clock() + self.query.wait_ms / 1000
+        while True:
+            there = 0
+            for shard in live:
+                low = self._low(shard, start)
+                if shard.ledger.tail > low:
+                    return True
+                yield from shard.claim(low, 0)
+                there += shard.ledger.more
+            now = self._clock()
+            if there >= least or now >= due:
+                return True
+            if now >= until:
+                return False
+            yield from wait(min(until - now, due - now, ARRIVAL_LOOK))
 
     def _any(self, start: Offsets, moved: Mapping[str, int]) -> bool:
         return any(end > self._low(self.shards.all[broker], start) for broker, end in moved.items())

@@ -85,6 +85,23 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         high=100_000_000,
     ),
     Setting(
+        "minMessagesPerTrigger",
+        (STREAM,),
+        "messages that a micro-batch waits for, over all brokers, but not longer than `maxTriggerDelay`; the first of "
+        "a run and `availableNow` wait for none. With a selector all that wait are counted, whether they match or not",
+        default="0",
+        low=0,
+        high=100_000_000,
+    ),
+    Setting(
+        "maxTriggerDelay",
+        (STREAM,),
+        "ms after a micro-batch until the next comes with what there is, fewer than `minMessagesPerTrigger` too",
+        default="900000",
+        low=0,
+        high=86_400_000,
+    ),
+    Setting(
         "minPartitions",
         (READ, STREAM),
         "tasks that a batch is split into at least, when it has that many messages; 0: as many as there are cores",
@@ -196,8 +213,15 @@ class Options(msgspec.Struct, frozen=True):
 
     def query(self) -> Query:
         """Return what a driver needs of these options."""
-        arrival_ms = self.number("arrivalWait")
-        return Query(self.subject(), self.reach(), self.text("startingPosition"), self.number("pollWait"), arrival_ms)
+        return Query(
+            self.subject(),
+            self.reach(),
+            self.text("startingPosition"),
+            self.number("pollWait"),
+            self.number("arrivalWait"),
+            self.number("minMessagesPerTrigger"),
+            self.number("maxTriggerDelay"),
+        )
 
 
 def read(given: Mapping[str, str], where: str) -> Options:
@@ -286,6 +310,12 @@ def _combinations(values: Mapping[str, str], where: str, destination: str) -> No
 
 def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
     subscription, held = values.get("subscription"), values.get("range")
+    least, most = values.get("minmessagespertrigger"), values.get("maxmessagespertrigger")
+    if least and int(least) > int(most or BY_NAME["maxmessagespertrigger"].default):
+        raise InvalidOption(
+            f"a batch cannot have at least {least} messages and no more than maxMessagesPerTrigger",
+            remedy="make minMessagesPerTrigger smaller, or maxMessagesPerTrigger larger",
+        )
     if not destination:
         raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
     if where == STREAM and not subscription:
