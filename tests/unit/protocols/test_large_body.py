@@ -13,7 +13,10 @@ from entrepot.protocols import large_body
 from entrepot.protocols.amqp.performatives import Flow
 from entrepot.protocols.artemis.headers import TYPE_BYTES, TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.packets import (
+    FlowToken,
     ForceDelivery,
+    ReattachSession,
+    ReattachSessionReply,
     Receive,
     ReceiveContinuation,
     SendContinuation,
@@ -393,6 +396,33 @@ def test_a_text_is_counted_over_turns_for_a_browser_of_core(monkeypatch: pytest.
     assert b"".join(one.body for one in pieces) == units(LONG)
     assert len(client.take(Receive)) == 1, "there is no more"
     turns.check(len(LONG.encode("utf-16-le")))
+
+
+@pytest.mark.parametrize("away", [0, 3, 100])
+def test_a_browser_of_core_goes_on_where_it_was_over_another_connection(away: int) -> None:
+    """``away``: turns between the two connections, in which the text is counted in part, or whole."""
+    hub = Hub()
+    stored_text(hub, LONG)
+    client = Client(hub)
+    client.open(name="s", window=1_000_000)
+    client.send("q", "small")
+    client.consume("q", credits=0, browse=True)
+    seen = int(client.session.channels[10].session.channel.written) - 1
+    grant = FlowToken(consumer=0, credits=-1)
+    grant.channel = 10
+    client.session.receive(client.encoder.encode(grant), hub.rig.now)
+    assert hub.rig.broker.effort.rests, "it is being counted"
+    client.session.detach("cut", hub.rig.now)
+    hub.clients.remove(client)
+    for _ in range(away):
+        hub.rig.broker.effort.go_on()
+        hub.rig.turn()
+    other = Client(hub)
+    assert other.ask(ReattachSession(name="s", last_confirmed=seen), ReattachSessionReply, 1).reattached
+    for _ in range(100):
+        hub.turn()
+    assert b"".join(one.body for one in other.take(ReceiveContinuation)) == units(LONG)
+    assert other.texts() == ["small"]
 
 
 def test_a_bomb_is_counted_over_turns_for_a_browser_of_amqp(monkeypatch: pytest.MonkeyPatch) -> None:

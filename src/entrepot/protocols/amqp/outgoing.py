@@ -248,7 +248,7 @@ class Feed(ServedSubscription):
             if self.effort.is_over():
                 self._later()
                 return
-            self.show_each(browser, browser.next(1))
+            self.show_next(browser, 1)
             if browser.done and not self.is_looking():
                 self.browser = None
                 self.show_end()

@@ -266,7 +266,7 @@ class CoreSubscription(Opened):
                     later = self.later = _Pumping(self)
                 self.effort.later(later)
                 return
-            self.show_each(browser, browser.next(1))
+            self.show_next(browser, 1)
             if browser.done and not self.is_looking():
                 self.browser = None
                 self.show_end()

@@ -170,8 +170,7 @@ class Outlet:
             subscription.window.pause(Pause.SOCKET)
 
     def starve(self, subscription: ServedSubscription) -> None:
-        """``subscription`` has ended, and what it shows."""
-        subscription.browser = None
+        """``subscription`` has ended."""
         self.subscriptions.pop(subscription, None)
 
     def add_source(self, source: Source) -> None:
@@ -260,7 +259,7 @@ class ServedSubscription(Subscription):
                     self.browsing = browsing
                 self.effort.later(browsing)
                 return
-            self.show_each(browser, browser.next(BROWSE_STEP))
+            self.show_next(browser, BROWSE_STEP)
             if browser.done and not self.is_looking():
                 self.browser = None
                 self.show_end()
@@ -269,9 +268,9 @@ class ServedSubscription(Subscription):
         """Return whether a body is read before its message is shown. A method, for the compiler."""
         return self.looking is not None
 
-    def show_each(self, browser: Browser, messages: list[Message]) -> None:
-        """Write what ``browser`` came to; the last may have to be measured first."""
-        for message in messages:
+    def show_next(self, browser: Browser, most: i64) -> None:
+        """Write what ``browser`` comes to, at most so many; the last may have to be measured first."""
+        for message in browser.next(most):
             rare = message.rare
             measurement = self.measure(message) if rare is not None and rare.large_id != 0 else None
             if measurement is None:
