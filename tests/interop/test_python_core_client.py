@@ -374,7 +374,7 @@ async def _kill_and_again(tmp_path: Path) -> None:
 
 
 def test_commands_speak_core(artemis: Artemis) -> None:
-    """`entrepot send`, `receive` and `browse` with ``--connect``."""
+    """`entrepot send`, `receive`, `browse` and `perf` with ``--connect``."""
 
     def command(*words: str, given: str = "") -> str:
         line = [sys.executable, "-m", "entrepot", words[0], "--connect", core(artemis), *words[1:]]
@@ -390,3 +390,5 @@ def test_commands_speak_core(artemis: Artemis) -> None:
     assert command("receive", "/queue/commands", "--selector", "colour = 'red'", "--count", "1") == "one\n"
     assert command("receive", "/queue/commands", "--count", "2") == "two\nthree\n"
     assert command("browse", "/queue/commands") == "", "none is left"
+    figures = json.loads(command("perf", "--count", "400", "--persistent", "--ack", "client-individual", "--json"))
+    assert (figures["sent"], figures["received"], figures["missing"]) == (400, 400, 0)

@@ -235,6 +235,36 @@ def test_perf_counts_every_message(broker: Running, kind: str) -> None:
     assert "confirmation_ms" in figures
 
 
+@pytest.mark.parametrize("scheme", ["core", "tcp"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--persistent", "--producers", "2", "--consumers", "2", "--ack", "client"),
+        ("--persistent", "--window", "7", "--ack", "client-individual"),
+        ("--kind", "topic", "--consumers", "3"),
+        ("--consumers", "0", "--size", "5000"),
+    ],
+)
+def test_perf_by_the_client_counts_every_message(tmp_path: Path, scheme: str, options: tuple[str, ...]) -> None:
+    broker = Running(tmp_path, "--data", "data", "--listen", "auto://127.0.0.1:0")
+    try:
+        place = broker.facts["uris"][1].replace("auto", scheme)
+        done = broker.do("perf", "--connect", place, "--count", "301", *options, "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        figures = json.loads(done.stdout)
+        copies = (
+            figures["settings"]["consumers"] if figures["settings"]["topic"] else figures["settings"]["consumers"] > 0
+        )
+        assert (figures["sent"], figures["received"], figures["missing"]) == (301, 301 * copies, 0)
+        assert ("confirmation_ms" in figures) == figures["settings"]["persistent"]
+        assert ("latency_ms" in figures) == (figures["settings"]["consumers"] > 0)
+    finally:
+        broker.stop()
+    gone = broker.do("perf", "--connect", f"failover:({place})?startupMaxReconnectAttempts=1", "--count", "5")
+    assert gone.returncode == 1
+    assert "no broker" in gone.stderr or "refused" in gone.stderr
+
+
 def test_perf_keeps_its_rate(broker: Running) -> None:
     figures = json.loads(broker.do("perf", "--rate", "200", "-d", "1s", "--json").stdout)
     assert 195 <= figures["sent"] <= 201

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,10 @@ UNDER_WAY_MAX: Final = 20_000  # a flood stops here, so that nobody measures the
 BATCH: Final = 64  # messages a producer sends before the others have their turn
 SPIN: Final = 1 * MILLISECOND  # loops sleep in whole ms; the last one is waited for awake
 LOOK: Final = 0.05  # s between two looks at what has ended
+
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""What one connection does for as long as the load goes on."""
 
 
 class LoadPlan(msgspec.Struct, frozen=True):
@@ -102,16 +107,11 @@ class Load:
 
     async def run(self) -> None:
         """Do it. Raises what a `Dialogue` raises."""
-        plan = self.plan
         async with AsyncExitStack() as stack:
-            dialogues = [await stack.enter_async_context(talking(plan.url)) for _ in range(plan.consumers)]
-            for dialogue in dialogues:
-                _, receipt = dialogue.client.subscribe(plan.destination, ack=plan.ack, receipt=True)
-                await dialogue.ask(receipt)
-            sources = [await stack.enter_async_context(talking(plan.url)) for _ in range(plan.producers)]
+            receivers, senders = await self.open(stack)
             self.started = time.monotonic_ns()
-            consuming = [asyncio.create_task(self._consume(dialogue)) for dialogue in dialogues]
-            producing = [asyncio.create_task(self._produce(dialogue, at)) for at, dialogue in enumerate(sources)]
+            consuming = [asyncio.create_task(receive()) for receive in receivers]
+            producing = [asyncio.create_task(send()) for send in senders]
             try:
                 await self._supervise(producing, consuming)
             finally:
@@ -119,6 +119,19 @@ class Load:
                 for task in (*producing, *consuming):
                     task.cancel()
                 await asyncio.gather(*producing, *consuming, return_exceptions=True)
+
+    async def open(self, stack: AsyncExitStack) -> tuple[list[Work], list[Work]]:
+        """Connect all; return what consumers and what producers do."""
+        plan = self.plan
+        dialogues = [await stack.enter_async_context(talking(plan.url)) for _ in range(plan.consumers)]
+        for dialogue in dialogues:
+            _, receipt = dialogue.client.subscribe(plan.destination, ack=plan.ack, receipt=True)
+            await dialogue.ask(receipt)
+        sources = [await stack.enter_async_context(talking(plan.url)) for _ in range(plan.producers)]
+        return (
+            [partial(self._consume, dialogue) for dialogue in dialogues],
+            [partial(self._produce, dialogue, at) for at, dialogue in enumerate(sources)],
+        )
 
     async def _supervise(self, producing: list[asyncio.Task[None]], consuming: list[asyncio.Task[None]]) -> None:
         """Return when all is sent and received, or nothing moves any more; raise the first failure."""
@@ -151,17 +164,7 @@ class Load:
         dialogue.on_confirmed = self._confirmed
         body = b"x" * plan.size
         headers = {"run": plan.run, "due": "", "persistent": "true" if plan.persistent else "false"}
-        while not schedule.is_complete():
-            now = time.monotonic_ns()
-            if schedule.end and now >= schedule.end:
-                break
-            due = schedule.due(now)
-            if due > now:
-                await _sleep_until(due)
-                continue
-            if not schedule.period and self._crowded():
-                await asyncio.sleep(0.001)
-                continue
+        while await self.is_time(schedule):
             await dialogue.room(plan.window - 1 if plan.window else 0, plan.patience)
             self._send_batch(dialogue, schedule, headers, body)
             await asyncio.sleep(0)
@@ -188,11 +191,34 @@ class Load:
             schedule.sent += 1
             self.sent += 1
 
-    def _crowded(self) -> bool:
-        return self.plan.consumers > 0 and self.expected - self.received > UNDER_WAY_MAX
+    async def is_time(self, schedule: Schedule) -> bool:
+        """Wait until the next message is due, and there is room for it; return whether there is a next one."""
+        while not schedule.is_complete():
+            now = time.monotonic_ns()
+            if schedule.end and now >= schedule.end:
+                return False
+            due = schedule.due(now)
+            if due > now:
+                await _sleep_until(due)
+            elif not schedule.period and self.plan.consumers > 0 and self.expected - self.received > UNDER_WAY_MAX:
+                await asyncio.sleep(0.001)
+            else:
+                return True
+        return False
 
     def _confirmed(self, due: int) -> None:
         self.confirmation.record(time.monotonic_ns() - due)
+
+    def count(self, run: object, due: object, now: Instant) -> None:
+        """A message came that says of which run it is, and when it was due."""
+        self.first_received_at = self.first_received_at or now
+        if self.plan.producers == 0:
+            self.received += 1
+        elif run == self.plan.run:
+            self.received += 1
+            self.latency.record(now - int(str(due)))
+        else:
+            self.foreign += 1
 
     async def _consume(self, dialogue: Dialogue) -> None:
         plan = self.plan
@@ -201,18 +227,10 @@ class Load:
         while not self._stop:
             await dialogue.until(lambda: len(messages) > 0)
             now = time.monotonic_ns()
-            self.first_received_at = self.first_received_at or now
             last = None
             while messages:
                 last = messages.popleft()
-                headers = last.headers
-                if plan.producers == 0:
-                    self.received += 1
-                elif headers.get("run") == plan.run:
-                    self.received += 1
-                    self.latency.record(now - int(headers["due"]))
-                else:
-                    self.foreign += 1
+                self.count(last.headers.get("run"), last.headers.get("due"), now)
                 if plan.ack not in (AUTO, CLIENT):
                     client.ack(last)
             if plan.ack == CLIENT and last is not None:

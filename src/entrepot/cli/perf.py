@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from entrepot.base.environment import SECOND, Duration
-from entrepot.cli.dialogue import url_option
+from entrepot.cli.dialogue import connect_option, url_option
 from entrepot.cli.errors import Failure, Misuse
 from entrepot.cli.load import Load, LoadPlan, run_load
 from entrepot.cli.output import to_json
@@ -30,9 +30,11 @@ DEFAULT_WINDOW = 500  # what the tests of persistent sends in bench use
     entrepot perf --rate 500 --duration 30s
     entrepot perf --persistent --producers 4 --consumers 4 --size 1kb --ack client-individual
     entrepot perf --kind topic --producers 1 --consumers 8 --count 100000 --json
+    entrepot perf --connect core://127.0.0.1:61616 --persistent
     """
 )
 @url_option
+@connect_option
 @click.option(
     "--producers", "-p", type=click.IntRange(min=0), default=1, show_default=True, help="Connections that send."
 )
@@ -79,6 +81,7 @@ DEFAULT_WINDOW = 500  # what the tests of persistent sends in bench use
 def perf(
     *,
     url: str,
+    place: str | None,
     producers: int,
     consumers: int,
     size: int,
@@ -105,7 +108,7 @@ def perf(
         )
     token = secrets.token_hex(4)
     plan = LoadPlan(
-        url=url,
+        url=place or url,
         destination=f"/{kind}/{destination or f'entrepot.perf.{token}'}",
         topic=kind == "topic",
         producers=producers,
@@ -120,7 +123,7 @@ def perf(
         patience=timeout,
         run=token,
     )
-    load = Load(plan)
+    load = _load_of(plan, by_client=place is not None)
     with ExitStack() as stack:
         watch = _live(load, stack) if sys.stderr.isatty() and not as_json else None
         runtime.run(run_load(load, watch))
@@ -134,6 +137,14 @@ def perf(
             f"{report['missing']:,} messages were sent and not received",
             remedy="raise --timeout; on a topic, a slow subscriber may have lost them",
         )
+
+
+def _load_of(plan: LoadPlan, *, by_client: bool) -> Load:
+    if not by_client:
+        return Load(plan)
+    from entrepot.cli.client_load import ClientLoad  # noqa: PLC0415 - the client, which STOMP does not need
+
+    return ClientLoad(plan)
 
 
 def _settings(plan: LoadPlan) -> dict[str, Any]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import pytest
+
+from entrepot import Broker
 from entrepot.base.environment import SECOND
-from entrepot.cli.load import LoadPlan, Schedule
+from entrepot.base.errors import TimedOut
+from entrepot.cli.client_load import ClientLoad
+from entrepot.cli.load import LoadPlan, Schedule, run_load
 
 
 def plan(**changes: Any) -> LoadPlan:
@@ -55,3 +61,32 @@ def test_producers_of_one_rate_take_turns() -> None:
 
 def test_without_a_rate_a_message_is_due_now() -> None:
     assert Schedule(plan(), 1, 0).due(77) == 77
+
+
+@pytest.mark.parametrize("scheme", ["core", "tcp"])
+@pytest.mark.parametrize(("count", "window", "rate"), [(70, 0, 0.0), (70, 3, 0.0), (20, 2, 400.0)])
+def test_the_client_makes_the_same_load(scheme: str, count: int, window: int, rate: float) -> None:
+    async def main() -> None:
+        async with Broker(listen=["auto://127.0.0.1:0"]) as broker:
+            url = broker.uris[0].replace("auto", scheme)
+            load = ClientLoad(
+                plan(url=url, consumers=2, count=count, window=window, rate=rate, ack="client", patience=20 * SECOND)
+            )
+            await run_load(load, None)
+            figures = load.report()
+            assert (figures["sent"], figures["received"], figures["missing"]) == (count, count, 0)
+            assert load.confirmation.count == (count if window else 0)
+            assert load.lateness.count == (count if rate else 0)
+            assert load.latency.count == count
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_what_is_never_confirmed_is_not_waited_for_for_ever() -> None:
+    load = ClientLoad(plan(patience=SECOND // 20))
+
+    async def main() -> None:
+        await load._room({asyncio.create_task(asyncio.sleep(3600))}, 0)
+
+    with pytest.raises(TimedOut, match=r"nothing was confirmed for 0\.05 s"):
+        asyncio.run(asyncio.wait_for(main(), 10))
