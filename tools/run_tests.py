@@ -23,7 +23,7 @@ from source_tree import COMPILED, ROOT, SOURCE
 PASSED: Final = ROOT / "build" / "passed"
 TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
 # Of the plain run where there is a compiled one: ten times slower there, and nothing new.
-HUNTS: Final = ("planted", "callers", "carried", "cluster_worlds", "networks")
+HUNTS: Final = ("planted", "callers", "carried", "cluster_worlds", "networks", "seeds", "determinism")
 LEFT_OUT: Final = ("interop", "shell", "spark", *(f"simulation/test_{name}.py" for name in HUNTS))
 NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
 
