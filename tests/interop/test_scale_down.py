@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import artemis
 import pytest
+from artemis import Artemis
 from classic import free_port
-from ours import member
+from ours import Entrepot, member
 from test_clusters import CLUSTER, node
 
 import entrepot
@@ -54,28 +56,32 @@ async def read(url: str, queue: str, most: int) -> list[object]:
     return found
 
 
+@contextlib.contextmanager
+def pair(home: Path, kinds: tuple[str, str]) -> Iterator[tuple[Artemis | Entrepot, str, str]]:
+    """Run two nodes that know each other; yield the first one, its URL, and that of the other."""
+    ports = free_port(), free_port()
+    nodes = [node(kind, home / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)]
+    try:
+        for each in nodes:
+            each.start()
+        for each in nodes:
+            each.await_ready()
+        yield nodes[0], *(f"core://127.0.0.1:{port}" for port in ports)  # type: ignore[misc]
+    finally:
+        for each in nodes:
+            each.kill()
+
+
 @pytest.mark.parametrize("kinds", [("ours", "artemis"), ("artemis", "ours")], ids="-".join)
 def test_a_node_that_stops_gives_all_to_the_other(
     tmp_path: Path, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("test_clusters.CLUSTER", CLUSTER + SCALES + SCALES_END)
-    ports = free_port(), free_port()
-    going, staying = (
-        node(kind, tmp_path / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)
-    )
-    try:
-        for each in (going, staying):
-            each.start()
-        for each in (going, staying):
-            each.await_ready()
-        asyncio.run(fill(f"core://127.0.0.1:{ports[0]}"))
+    with pair(tmp_path, kinds) as (going, here, there):
+        asyncio.run(fill(here))
         going.stop()
-        there = f"core://127.0.0.1:{ports[1]}"
         assert asyncio.run(read(there, "moved", COUNT)) == [str(number) for number in range(COUNT)]
         assert asyncio.run(read(there, "big", 1)) == [LARGE]
-    finally:
-        for each in (going, staying):
-            each.kill()
 
 
 THREE: Final = """
@@ -162,10 +168,6 @@ def test_what_a_producer_sends_again_to_the_node_that_took_over_is_known_there(
     tmp_path: Path, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("test_clusters.CLUSTER", CLUSTER + SCALES + SCALES_END)
-    ports = free_port(), free_port()
-    going, staying = (
-        node(kind, tmp_path / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)
-    )
 
     async def send(url: str, ids: list[str]) -> None:
         async with (
@@ -178,17 +180,9 @@ def test_what_a_producer_sends_again_to_the_node_that_took_over_is_known_there(
                 with contextlib.suppress(EntrepotError):  # it may say that it has it
                     await producer.send(Message(one, properties={"_AMQ_DUPL_ID": one}))
 
-    try:
-        for each in (going, staying):
-            each.start()
-        for each in (going, staying):
-            each.await_ready()
+    with pair(tmp_path, kinds) as (going, here, there):
         ids = [f"a longer id, of a message {number}" for number in range(COUNT)]
-        asyncio.run(send(f"core://127.0.0.1:{ports[0]}", ids))
+        asyncio.run(send(here, ids))
         going.stop()
-        there = f"core://127.0.0.1:{ports[1]}"
         asyncio.run(send(there, [*ids[100:], "another"]))
         assert asyncio.run(read(there, "once", COUNT + 1)) == [*ids, "another"]
-    finally:
-        for each in (going, staying):
-            each.kill()

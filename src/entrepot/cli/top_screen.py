@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.cli.values import in_words
 from entrepot.core.operators.views import QueueView
 from entrepot.management.view import Alarm, Glance, Rates, alarms, rates
@@ -149,7 +150,7 @@ class Board:
                     "consumers": glance.sums["consumers"],
                     "connections": glance.number("connectionCount"),
                     "memory_percent": glance.number("addressMemoryUsagePercentage"),
-                    "store_percent": _percent(glance),
+                    "store_percent": glance.store_percent,
                     "in_per_s": None if flow is None else round(flow.accepted, 1),
                     "out_per_s": None if flow is None else round(flow.settled, 1),
                     "bridges": [_bridge(one) for one in glance.bridges],
@@ -193,7 +194,7 @@ class Board:
                 continue
             table.add_row(
                 _plain(glance.name),
-                in_words(glance.number("uptimeMillis") // 1000 * 10**9),
+                in_words(glance.number("uptimeMillis") // 1000 * SECOND),
                 f"{glance.lasting:,}",
                 f"{glance.sums['messages']:,}",
                 _rate(None if flow is None else flow.accepted),
@@ -201,7 +202,7 @@ class Board:
                 f"{glance.sums['consumers']:,}",
                 f"{glance.number('connectionCount'):,}",
                 f"{glance.number('addressMemoryUsagePercentage')} %",
-                f"{_percent(glance)} %",
+                f"{glance.store_percent} %",
                 style="red" if line.error else "",
             )
         return _whole(table, width)
@@ -220,7 +221,7 @@ class Board:
                 _rate(one.came),
                 _rate(one.left),
                 f"{view.consumers:,}",
-                in_words(view.oldest_ms * 10**6) if view.oldest_ms > 0 else "",
+                in_words(view.oldest_ms * MILLISECOND) if view.oldest_ms > 0 else "",
                 f"{view.dead:,}" if view.dead else "",
             )
             style = "dim" if view.paused else "yellow" if stuck else ""
@@ -290,10 +291,6 @@ def _rate(value: float | None) -> str:
     if value is None:
         return "..."
     return f"{value / MILLION:,.1f} M" if value >= MILLION else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
-
-
-def _percent(glance: Glance) -> int:
-    return round(100 * float(glance.facts.get("diskStoreUsage") or 0))
 
 
 def _bridge(told: dict[str, Any]) -> dict[str, Any]:

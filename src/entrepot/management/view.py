@@ -92,6 +92,11 @@ class Glance(msgspec.Struct):
         return int(self.facts.get(name) or 0)
 
     @property
+    def store_percent(self) -> int:
+        """How much of the store is taken."""
+        return round(100 * float(self.facts.get("diskStoreUsage") or 0))
+
+    @property
     def lasting(self) -> int:
         """How many queues are somebody's: not the temporary ones."""
         return self.sums["queues"] - self.sums["temporary"]
@@ -175,7 +180,7 @@ def alarms(view: Glance) -> list[Alarm]:
     found: list[Alarm] = []
     memory, disk = (
         view.number("addressMemoryUsagePercentage"),
-        round(100 * float(view.facts.get("diskStoreUsage") or 0)),
+        view.store_percent,
     )
     if memory >= FULL:
         found.append(

@@ -72,8 +72,6 @@ class Drain:
         self.broker: Final[BrokerCore] = connection.broker
         self.state = State.IDLE
         self.why = ""
-        self.node = ""  # of the target
-        self.place: Endpoint | None = None
         self.announces = announces
         self.attempt = 0
         self._group: Final = group
@@ -93,7 +91,7 @@ class Drain:
         interrupted, node, moved = self._notebook.recall()
         if interrupted:
             self.state = State.INTERRUPTED
-            self.node = node
+            self.ways.node = node
             self.ways.receipts.update({name: Receipt(moved=count) for name, count in moved.items()})
 
     # -- what an operator asks -----------------------------------------------------------------------------------------
@@ -118,7 +116,7 @@ class Drain:
         """Go on after a crash, or after it failed, with the same target. Raises Refused."""
         if self.state not in (State.INTERRUPTED, State.FAILED):
             raise Refused(f"there is nothing to resume: the drain is {self.state.value}")
-        self._start(self.node)
+        self._start(self.ways.node)
 
     def abort(self) -> None:
         """Stop. What was moved stays at the target; what waits for its date is scheduled here again. Raises Refused."""
@@ -133,8 +131,8 @@ class Drain:
         return {
             "state": self.state.value,
             "why": self.why,
-            "node": self.node,
-            "place": "" if self.place is None else authority(self.place),
+            "node": self.ways.node,
+            "place": "" if self.ways.place is None else authority(self.ways.place),
             "ids": 0 if self._remembered is None else self._remembered.told,
             **self.ways.report(),
         }
@@ -154,7 +152,7 @@ class Drain:
         return self.state not in RUNNING
 
     def _target(self) -> str:
-        return self._wanted if self.place is None else authority(self.place)
+        return self._wanted if self.ways.place is None else authority(self.ways.place)
 
     # -- finding the target --------------------------------------------------------------------------------------------
 
@@ -199,7 +197,7 @@ class Drain:
             self._end(State.FAILED, f"AMQ222181: no other node{wanted} is known to take what this one has")
 
     def _head_for(self, node: str, place: Endpoint) -> None:
-        self.node, self.place = self.ways.node, self.ways.place = node, place
+        self.ways.node, self.ways.place = node, place
         self._notebook.note("node", node)
         self.state = State.CONNECTING
         if self.announces:
@@ -211,8 +209,8 @@ class Drain:
 
     def _dial(self) -> None:
         self.attempt += 1
-        assert self.place is not None
-        self._perform(self, [Dial(self.attempt, self.place)])
+        assert self.ways.place is not None
+        self._perform(self, [Dial(self.attempt, self.ways.place)])
 
     def open(self, shell: Shell, attempt: int) -> CoreClient:
         """Return the session of the connection that was dialled as ``attempt``."""
@@ -231,11 +229,11 @@ class Drain:
         self.state = State.CONNECTING
         if self._direct and not self._wanted and not self.moved:
             self._tried += 1
-            self.place = self.ways.place = self._direct[self._tried % len(self._direct)]
+            self.ways.place = self._direct[self._tried % len(self._direct)]
 
     def greeted(self, client: CoreClient) -> None:
         """The target is there: show it our credentials."""
-        self.node = self.ways.node = self.node or client.node
+        self.ways.node = self.ways.node or client.node
         credentials = self.connection.credentials
         client.send(ClusterConnect(user=credentials.user, password=credentials.password, channel=CLUSTER))
 
@@ -272,7 +270,7 @@ class Drain:
             self._end(State.FAILED, f"{why}: name another node, or abort that")
             return
         self._tell(f"{why}: another node is looked for")
-        self._leaving.add(self.node)
+        self._leaving.add(self.ways.node)
         self.ways.unanswered()
         self._opened = None
         self._perform(self, [Drop(self.attempt)])
@@ -314,7 +312,7 @@ class Drain:
         opened = self._opened
         if self.announces and opened is not None and opened.client is not None:
             own = self.connection.topology.own.node
-            opened.client.send(ScaleDownAnnouncement(target=self.node, scaled_down=own, channel=CLUSTER))
+            opened.client.send(ScaleDownAnnouncement(target=self.ways.node, scaled_down=own, channel=CLUSTER))
         self._end(State.DONE, "")
         self._tell(f"AMQ221078: {self.moved} messages were moved to {self._target()}")
 

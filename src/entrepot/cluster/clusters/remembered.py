@@ -14,7 +14,7 @@ from typing import Final
 from entrepot.base.environment import KIB
 from entrepot.cluster.clusters.asking import Asking
 from entrepot.core.broker import BrokerCore
-from entrepot.core.operators.remembering import OF_BRIDGES
+from entrepot.core.sending.duplicates import OF_BRIDGES
 
 AT_ONCE: Final = 500  # ids
 OCTETS_AT_ONCE: Final = 4 * KIB  # of ids: a request has 16 times that at most, which is no large message

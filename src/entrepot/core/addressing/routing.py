@@ -257,19 +257,23 @@ class RoutingTable:
         """
         return self.by_told.get(int(identity)) or self.by_identity.get(int(identity))
 
-    def beyond(self, address: str, route: bytes) -> RemoteBinding | None:
-        """Return the queue at ``address`` that its own node calls ``route``; None where none is known.
+    def beyond(self, address: str, routes: list[bytes]) -> dict[bytes, RemoteBinding]:
+        """Return the queues at ``address`` that their own nodes call one of ``routes``; what is not known is left out.
 
         Nodes number their queues each for itself, so two may say the same; the message does not say which is meant.
+        One pass over what is known, however many there are: a peer says them.
         """
+        wanted = dict.fromkeys(routes)
+        found: dict[bytes, RemoteBinding] = {}
         known = self.addresses.get(address)
         for remote in known.remotes() if known is not None else []:
-            if remote.route == route:
-                return remote
-        for remote in self.remotes.values():
-            if remote.route == route and matches(remote.address, address, MIXED):
-                return remote
-        return None
+            if remote.route in wanted:
+                found.setdefault(remote.route, remote)
+        if len(found) < len(wanted):
+            for remote in self.remotes.values():
+                if remote.route in wanted and remote.route not in found and matches(remote.address, address, MIXED):
+                    found[remote.route] = remote
+        return found
 
     def abandon(self, name: str) -> None:
         """Forget the address ``name`` if nothing is bound there and no operator made it."""

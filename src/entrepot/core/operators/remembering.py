@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import Refused
+from entrepot.core.addressing.routing import default_routing
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.listing import Arguments
-from entrepot.model.address import ANYCAST
+from entrepot.core.sending.duplicates import OF_BRIDGES
 
 AT_ONCE: Final = 500
-OF_BRIDGES: Final = "BRIDGE."  # begins the name of a cache for ids of bridges (`core/sending/duplicates.py`)
 
 
 class Remembering:
@@ -32,7 +32,8 @@ class Remembering:
         """Do a part. What is known already keeps its place."""
         broker = self.broker
         duplicates = broker.sending.duplicates
-        policy = broker.sending.policies.of(self.address.removeprefix(OF_BRIDGES), ANYCAST)
+        name = self.address.removeprefix(OF_BRIDGES)
+        policy = broker.sending.policies.of(name, default_routing(broker.table, name))
         until = min(self._at + AT_ONCE, len(self.ids))
         broker.journal.begin()
         try:

@@ -17,6 +17,7 @@ from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message, Rare
 
 PRODUCERS_KEPT: Final = 10_000
+OF_BRIDGES: Final = "BRIDGE."  # begins the name of a cache for ids of bridges
 NEVER_SENT: Final = -(1 << 62)
 
 
@@ -28,7 +29,7 @@ def cache_of(address: str, message: Message, rare: Rare) -> str:
     back would lose it (`is_sent_on`).
     """
     if rare.bridged:
-        return f"BRIDGE.{address}"
+        return OF_BRIDGES + address
     return "" if is_sent_on(message) else address
 
 

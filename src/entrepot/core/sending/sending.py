@@ -257,11 +257,10 @@ class Sending(ScheduleOutlet):
         if not isinstance(ids, bytes):
             return False
         message.unmark(SCALED_DOWN)
-        for at in range(0, len(ids) - 7, 8):
-            remote = self.table.beyond(target.name, ids[at : at + 8])
-            if remote is None:
-                self.strayed += 1
-                continue
+        routes = [ids[at : at + 8] for at in range(0, len(ids) - 7, 8)]
+        found = self.table.beyond(target.name, routes)
+        self.strayed += sum(route not in found for route in routes)
+        for remote in found.values():
             copy.add_routes({remote.route_key: remote.route})
             if remote.queue not in copy.queues:
                 copy.queues.append(remote.queue)

@@ -236,7 +236,7 @@ def test_who_gives_all_away_is_no_target_where_none_was_named() -> None:
     c.drain = drain_of(c)
     drain = begin(a)
     world.wait(3_000)
-    assert (drain.state, drain.node, c.rig.queue("Q").count) == (State.DONE, c.uuid, 30)
+    assert (drain.state, drain.ways.node, c.rig.queue("Q").count) == (State.DONE, c.uuid, 30)
 
 
 @pytest.mark.parametrize("on_its_way", [False, True])

@@ -319,3 +319,15 @@ def test_what_came_in_another_language_says_of_which_kind_it_is(place: str, rout
     (delivery,) = reader.deliveries
     assert delivery.body.endswith("from afar")
     assert routing_in(delivery.message) == routing
+
+
+def test_ids_of_a_third_node_are_looked_up_at_once_and_each_queue_once() -> None:
+    world, (a, b) = joined(2)
+    for name, address in (("one", "T"), ("two", "T.#"), ("other", "U")):
+        b.rig.broker.queues.create(QueueDefinition(name=name, address=address, routing=MULTICAST))
+    world.wait(50)
+    table = a.rig.broker.table
+    routes = {one.queue_name: one.route for one in table.remotes.values()}
+    unknown = [number.to_bytes(8, "big") for number in range(1 << 40, (1 << 40) + 50_000)]
+    found = table.beyond("T", [*unknown, routes["two"], routes["one"], routes["one"], routes["other"]])
+    assert {route: one.queue_name for route, one in found.items()} == {routes["one"]: "one", routes["two"]: "two"}
