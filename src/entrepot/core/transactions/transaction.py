@@ -22,6 +22,7 @@ from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.model.message import Message
 
 OCTETS_MAX: Final = 64 * MIB  # two segments of the journal: a batch is written at one go
+KEEP_UNITS: Final = 6  # of `core/effort.py`, for whoever calls `Transaction.send`: to make a message and keep it
 
 
 class State(Enum):

@@ -22,6 +22,7 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.addressing.routing import Target as Place
 from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED
+from entrepot.core.transactions.transaction import KEEP_UNITS
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.convert import TRANSFORMER_MARK, Arrived, message_of
@@ -354,6 +355,7 @@ class Incoming(Arriving):
                 if len(txn.bodies) >= BODIES_MAX:
                     raise TransactionError(f"a transaction has {BODIES_MAX} large messages", remedy="commit sooner")
                 txn.bodies.append(large)
+            self.broker.effort.spent += KEEP_UNITS
             txn.transaction.send(message, place)
         except Refused as refusal:
             if txn.transaction.why == "":

@@ -24,6 +24,7 @@ from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import SCHEDULED_TIME
 from entrepot.core.sending.flow import BLOCKED
+from entrepot.core.transactions.transaction import KEEP_UNITS
 from entrepot.model.address import MULTICAST, UNTYPED
 from entrepot.model.message import Message, Rare
 from entrepot.protocols.artemis.convert import message_of
@@ -160,6 +161,7 @@ class Sending:
     def _send(self, message: Message, target: Target) -> None:
         session = self.session
         if session.is_transacted(session.commits_sends):
+            self.broker.effort.spent += KEEP_UNITS
             session.need_transaction().send(message, target)
             return
         if self.broker.sending.send(message, target) == BLOCKED and not self.waits_for_credit(message.address):

@@ -15,6 +15,7 @@ from entrepot.base.reasons import SENT_AGAIN
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED
+from entrepot.core.transactions.transaction import KEEP_UNITS
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.openwire import commands
@@ -211,6 +212,7 @@ class Sending:
             self.broker.sending.repeated(message, target, SENT_AGAIN)
         else:
             try:
+                self.broker.effort.spent += KEEP_UNITS
                 transaction.send(message, target)
             except Refused as refusal:
                 transaction.fail(refusal)  # or its commit would do the rest without this

@@ -11,6 +11,7 @@ from entrepot.base.errors import PeerError, Refused, StorageError, TransactionEr
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED
+from entrepot.core.transactions.transaction import KEEP_UNITS
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.serving.pace import DiskPace
@@ -134,6 +135,7 @@ class Sending:
                     f"a body of {message.rare.large_length} octets is too long for a transaction",
                     remedy="send it outside of one",
                 )
+            self.broker.effort.spent += KEEP_UNITS
             transaction.send(message, target)
         except Refused as refusal:
             transaction.fail(refusal)  # or its COMMIT would do the rest without this
