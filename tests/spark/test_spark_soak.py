@@ -9,7 +9,7 @@ import pytest
 
 from spark.soak import Soak
 
-ROUNDS = int(os.environ.get("ENTREPOT_SOAK_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("ENTREPOT_SOAK_ROUNDS", "8"))
 
 
 @pytest.mark.timeout(120 + 30 * ROUNDS)

@@ -79,6 +79,7 @@ class Feed(Subscription):
         self.prefetch = prefetch
         self.octets = link.window_octets
         self.tracked = True
+        self.speaks = -1  # as a consumer does
         self.forwarded = 0
         self.counted = True  # its messages are somebody's, not what the ends of the link tell each other
         self.refused = 0
@@ -125,6 +126,7 @@ class LinkConsumer(Consumer):
     def __init__(self, feed: Feed, key: int, queue: Queue) -> None:
         super().__init__(key, feed.window, True)
         self.feed = feed
+        self.speaks = feed.speaks
         self.source = queue
         # A topic's queue is this feed's alone: what waited there for another reader would wait for ever, so what
         # may not cross is taken and settled. On a queue it stays for others (classic.md 1.11).

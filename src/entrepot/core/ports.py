@@ -7,6 +7,7 @@ Called once per message or per state change of the data plane, so these are nati
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
@@ -18,9 +19,12 @@ from entrepot.core.events.facts import Hub
 from entrepot.core.events.trace import Trace
 from entrepot.core.identities import Identities
 from entrepot.core.queue.head import QueueHead
+from entrepot.core.room import Room
 from entrepot.core.scheduling.timed import Alarm, Timetable
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
+
+UNREAD_SHARE: Final = 4  # of the memory limit: what peers together may leave unread before long copies wait
 
 
 class Memory:
@@ -160,6 +164,7 @@ class Host:
         self.ids: Identities = Identities(journal)
         self.timetable: Timetable = Timetable()
         self.effort: Effort = Effort()
+        self.room: Room = Room(self.effort, memory.limit // UNREAD_SHARE)
         self.trace: Trace | None = None  # set before there are queues
         self.now: i64 = 0
         self.wall: i64 = 0

@@ -19,8 +19,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.protocols.session import NEVER, Shell
 from entrepot.protocols.turns import TurnCore
 
-UNSENT_MAX: Final = 128 * MIB  # all connections together may leave so much unread; of a broker
-UNSENT_SHARE: Final = 4  # this part of its memory limit; beyond it each may leave two bursts
+UNSENT_MAX: Final = 128 * MIB  # all connections together may leave so much unread; beyond it each may leave two bursts
 WALL_EVERY: Final = 1 * SECOND  # the wall clock may be set; half a second late on average is early enough
 
 log: Final = logging.getLogger("entrepot.connection")
@@ -146,7 +145,7 @@ class BrokerTurn(Turn):
         self.broker: BrokerCore = broker
         self.course: TurnCore = TurnCore(broker)
         self.waiting = self.course.noted
-        self.unsent_max = broker.memory.limit // UNSENT_SHARE
+        self.unsent_max = broker.room.most
         self.armed: i64 = NEVER
         self.timer: asyncio.TimerHandle | None = None
         self.stopped: bool = False
@@ -156,6 +155,13 @@ class BrokerTurn(Turn):
         """Tell the broker the time."""
         self.turns += 1
         self.course.begin(self.now, self.wall)
+
+    def unread(self, before: i64, unsent: i64) -> None:
+        """Tell the broker, too, in which messages may wait for that."""
+        super().unread(before, unsent)
+        self.broker.room.left(self.unsent)
+        if self.depth == 0 and self.more():
+            self.schedule()
 
     def go_on(self) -> None:
         """Do some of what earlier turns left."""

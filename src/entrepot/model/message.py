@@ -227,6 +227,8 @@ class Rare:
 
     ``bridged``: ``duplicate_id`` is that of the broker which brought it, not its sender's; only known while it arrives.
     ``large_checked``: the large body lies in stretches that have checksums; older journals have it plain.
+    ``deflated``: the body in ``raw`` is compressed. The journal does not keep that: it matters for what came just now,
+    which many may get at once.
     ``annotations`` are shown by every protocol, ``internal`` ones by none; None: there are none.
     """
 
@@ -240,6 +242,7 @@ class Rare:
         self.large_id: i64 = 0
         self.large_length: i64 = 0
         self.large_checked: bool = False
+        self.deflated: bool = False
         self.annotations: dict[str, str] = {}
         self.internal: dict[str, Internal] | None = None
 
@@ -255,6 +258,7 @@ class Rare:
         twin.large_id = self.large_id
         twin.large_length = self.large_length
         twin.large_checked = self.large_checked
+        twin.deflated = self.deflated
         twin.annotations = dict(self.annotations)
         if self.internal is not None:
             twin.internal = dict(self.internal)

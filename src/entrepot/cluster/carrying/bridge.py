@@ -37,7 +37,7 @@ from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.sending.handing import hand_out
 from entrepot.core.sending.sending import forget_routes
 from entrepot.model.address import MULTICAST, Destination
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_CORE, Message
 from entrepot.protocols.artemis.large import measure
 from entrepot.protocols.artemis.linking.carrier import Carrier, CarrierPort, Terms
 from entrepot.protocols.artemis.linking.crossing import ONWARD, Crossing
@@ -68,6 +68,7 @@ class QueueFeed(Feed):
         where = Destination(queue.definition.address, queue.routing, False, queue.name)
         super().__init__(bridge.link, [where], PREFETCH)
         self.bridge = bridge
+        self.speaks = LANGUAGE_CORE
         self.stays = True
         self.connection = bridge.link.name
         self.selector = selector_or_none(selector)

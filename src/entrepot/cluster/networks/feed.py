@@ -13,7 +13,7 @@ from entrepot.core.broker import selector_or_none
 from entrepot.core.queue.consumer import Measurement, Objection
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_OPENWIRE, Message
 from entrepot.protocols.large_body import JAVA, form_for, to_count
 
 FRAME_OCTETS_MAX: Final = 100 * 1024 * 1024  # what is agreed with brokers as they are shipped
@@ -33,6 +33,7 @@ class BridgeFeed(Feed):
         rule: Rule,
     ) -> None:
         super().__init__(link, addresses, demand.reader.prefetch)
+        self.speaks = LANGUAGE_OPENWIRE
         self.advising = advising
         self.demand = demand
         self.rule = rule

@@ -21,6 +21,7 @@ from entrepot.core.events.trace import Run
 from entrepot.core.ports import Host
 from entrepot.core.queue.backlog import Reference, Search
 from entrepot.core.queue.head import QueueHead
+from entrepot.core.room import Room
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -108,10 +109,14 @@ class Objection:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Measurement:
-    """What is to be found out about a large body before it can be written. ``flaw``: why it never can be."""
+    """What is to be found out about a large body before it can be written. ``flaw``: why it never can be.
+
+    ``room``: where it waits when a step leads nowhere yet.
+    """
 
     def __init__(self) -> None:
         self.flaw: str = ""
+        self.room: Room | None = None
 
     def step(self) -> bool:
         """Read a bounded part of it, and count that as work of this turn; True: that was the last."""
@@ -133,6 +138,7 @@ class Consumer:
         self.selector: Predicate | None = None
         self.no_local: bool = False
         self.origin: i64 = 0  # the connection that it belongs to, compared with Message.origin for no-local
+        self.speaks: i64 = -1  # the code of the language whose messages it writes as they are, if any
         self.connection: str = ""  # who it is, for people
         self.queue: Source | None = None
         self.listed: bool = False  # in the queue's list of ready consumers

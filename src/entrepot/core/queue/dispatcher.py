@@ -13,12 +13,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import UNLIMITED
-from entrepot.core.effort import OCTETS_SHIFT, Effort
+from entrepot.core.effort import Effort
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import MESSAGE_CONSUMED, MESSAGE_DISPATCHED
 from entrepot.core.ports import Host, QueueAlarm
 from entrepot.core.queue.backlog import LEVELS, Backlog, Reference, Search
 from entrepot.core.queue.consumer import Consumer, Measurement, Source
+from entrepot.core.queue.copying import COPY_OCTETS, to_find_out
 from entrepot.core.queue.dispatch import Roster
 from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.measuring import Measuring
@@ -29,7 +30,6 @@ from entrepot.model.message import Message
 RELOAD_BELOW: Final = 512  # references in memory below which a paged queue reads on: half of a usual prefetch
 SEARCH_STEP: Final = 2_000  # messages that a selective consumer may look through before others have their turn
 EXPIRED_LOOKS: Final = 4  # one message that expires is as much work as looking at so many: it may become a dead letter
-COPY_OCTETS: Final = 1 << OCTETS_SHIFT  # what a delivery copies counts from here on
 
 SEARCHED: Final = 0  # what a search on disk comes to: nothing there
 FOUND: Final = 1
@@ -141,13 +141,12 @@ class Dispatcher(Onward):
         """Deliver to ``consumer``, which has credit and wants it. ``reference`` is None for one that never waited."""
         source = self.source
         self.delivered += 1
-        octets: i64 = len(message.raw)
-        if octets >= COPY_OCTETS:
-            self.effort.spent += octets >> OCTETS_SHIFT
+        rare = message.rare
+        measurement: Measurement | None = None
+        if rare is not None or len(message.raw) >= COPY_OCTETS:
+            measurement = to_find_out(self.host, message, consumer)
         consumer.delivered += 1
         deliveries: i64 = 0 if reference is None else reference.deliveries
-        rare = message.rare
-        measurement = None if rare is None else _measurement_of(message, consumer)
         tracked = consumer.tracked or measurement is not None
         run = consumer.delivery_run
         if run is not None:
@@ -377,8 +376,3 @@ class Dispatcher(Onward):
         """
         if not reference.shown and (reference.paged or self.source.keeps(message)):
             self.host.journal.redelivered(message.number, self.source.identity, 1)
-
-
-def _measurement_of(message: Message, consumer: Consumer) -> Measurement | None:
-    """Return what ``consumer`` has to find out about ``message`` before it can be delivered; None: nothing."""
-    return consumer.measure(message) if message.need_rare().large_id != 0 else None

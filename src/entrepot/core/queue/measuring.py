@@ -48,6 +48,10 @@ class Measuring(Rest):
         number = self.reference.number
         here = consumer.in_flight.get(int(number)) is self.reference
         while here and not self.measurement.step():
+            room = self.measurement.room
+            if room is not None:
+                room.wait(self)
+                return
             if self.effort.is_over():
                 self.effort.later(self)
                 return

@@ -17,7 +17,7 @@ from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.queue import NONE_DELIVERED, Queue, queue_of
 from entrepot.model.address import Destination
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_AMQP, Message
 from entrepot.protocols.amqp.codec import TRANSFER_OCTETS
 from entrepot.protocols.amqp.convert import AMQP_LANGUAGE, is_large
 from entrepot.protocols.amqp.incoming import Detached
@@ -38,6 +38,7 @@ class AmqpConsumer(Consumer):
 
     def __init__(self, feed: Feed, key: i64) -> None:
         super().__init__(key, feed.window, feed.tracked)
+        self.speaks = LANGUAGE_AMQP
         self.feed: Feed = feed
 
     def deliver(self, message: Message, deliveries: i64) -> None:

@@ -129,7 +129,7 @@ _K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
 _BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, ROUTES, SCALED_DOWN)
 _NOTED: Final[dict[bytes, str]] = {
-    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, *_BETWEEN_NODES)
+    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, COMPRESSED, *_BETWEEN_NODES)
 }
 _OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in _BETWEEN_NODES}
 _UNDERSCORE: Final = ord("_")
@@ -370,6 +370,8 @@ def _note(rare: Rare, name: str, value: object) -> None:
         rare.group_sequence = i64(value)
     elif name == DELIVER_AT and isinstance(value, int):
         rare.deliver_at = i64(max(value, 0))
+    elif name == COMPRESSED:
+        rare.deflated = value is True
     elif name in (ROUTES, SCALED_DOWN) and isinstance(value, bytes):
         if rare.internal is None:
             rare.internal = {}

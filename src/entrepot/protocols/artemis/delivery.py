@@ -18,7 +18,7 @@ from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_CORE, Message
 from entrepot.protocols.artemis.large import LargeDelivery, measure
 from entrepot.protocols.artemis.packets import ReceiveContinuation, ReceiveLarge
 from entrepot.protocols.artemis.places import octet_of
@@ -33,6 +33,7 @@ class CoreConsumer(Consumer):
 
     def __init__(self, subscription: CoreSubscription, key: i64) -> None:
         super().__init__(key, subscription.window, subscription.tracked)
+        self.speaks = LANGUAGE_CORE
         self.subscription: CoreSubscription = subscription
 
     def deliver(self, message: Message, deliveries: i64) -> None:

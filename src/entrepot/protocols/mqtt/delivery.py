@@ -17,7 +17,7 @@ from entrepot.core.effort import Rest
 from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_MQTT, Message
 from entrepot.protocols.large_body import COMMON, CommonBody, Fit, known_length, length_of
 from entrepot.protocols.mqtt.codec import read_variable, write_octets, write_short, write_variable
 from entrepot.protocols.mqtt.convert import KEPT, LIVE, MQTT_LANGUAGE, RETAINS, Said, qos_of, said_in_mqtt
@@ -256,6 +256,7 @@ class MqttConsumer(Consumer):
     def __init__(self, subscription: MqttSubscription, queue: Queue) -> None:
         outgoing = subscription.outgoing
         super().__init__(outgoing.broker.ids.consumer_key(), subscription.window, subscription.tracked)
+        self.speaks = LANGUAGE_MQTT
         self.subscription: MqttSubscription = subscription
         self.outgoing: Outgoing = outgoing
         self.outlet: Outlet = outgoing.outlet

@@ -329,6 +329,8 @@ def message_of(command: commands.Message, address: str) -> Message:
     priority = i64(command.priority)
     message.priority = min(max(priority, 0), 9)
     message.redelivered = command.redelivery_counter > 0
+    if command.compressed:
+        message.need_rare().deflated = True
     if command.group_id:
         rare = message.need_rare()
         rare.group = command.group_id

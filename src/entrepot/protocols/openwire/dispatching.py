@@ -12,7 +12,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Consumer, Window
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_OPENWIRE, Message
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.commands import ConsumerId, Destination, MessageDispatch
 from entrepot.protocols.openwire.convert import presented
@@ -27,6 +27,7 @@ class DispatchConsumer(Consumer):
 
     def __init__(self, key: i64, window: Window, consumer_id: ConsumerId) -> None:
         super().__init__(key, window, True)
+        self.speaks = LANGUAGE_OPENWIRE
         self.consumer_id: ConsumerId = consumer_id
         self.where: Destination | None = None
 

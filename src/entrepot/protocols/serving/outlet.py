@@ -12,7 +12,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.environment import KIB, SECOND, Instant
+from entrepot.base.environment import KIB, MIB, SECOND, Instant
 from entrepot.base.errors import StorageError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Effort, Rest
@@ -27,6 +27,7 @@ from entrepot.protocols.session import NEVER, Session, Shell
 
 WRITER_KEPT_OCTETS: Final = 64 * KIB  # a writer never shrinks: one that a burst made larger is let go
 WRITER_QUIET: Final = 5 * SECOND  # but not while there are bursts: growing anew each time cost a tenth of the rate
+WRITER_HUGE_OCTETS: Final = 1 * MIB  # this is no burst but one long message: let go at once
 BROWSE_STEP: Final = 200
 
 NO_SHELL: Final = Shell()
@@ -76,7 +77,9 @@ class Outlet:
             return b""
         data = writer.getvalue()
         writer.truncate(0)
-        if len(data) > WRITER_KEPT_OCTETS:
+        if len(data) > WRITER_HUGE_OCTETS:
+            self.wide_at = max(now - WRITER_QUIET, 1)
+        elif len(data) > WRITER_KEPT_OCTETS:
             self.wide_at = now
         self.wrote = now
         return data

@@ -17,7 +17,7 @@ from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.consumer import Consumer, Measurement
 from entrepot.core.queue.queue import Queue, queue_of
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
-from entrepot.model.message import Message
+from entrepot.model.message import LANGUAGE_STOMP, Message
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.stomp.codec import write_decimal
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
@@ -48,6 +48,7 @@ class StompConsumer(Consumer):
 
     def __init__(self, writing: Writing, subscription: StompSubscription, queue: Queue, key: i64) -> None:
         super().__init__(key, subscription.window, subscription.ack != ACK_AUTO)
+        self.speaks = LANGUAGE_STOMP
         self.writing: Writing = writing
         self.outlet: Outlet = writing.outlet
         self.subscription: StompSubscription = subscription
