@@ -24,7 +24,7 @@ from states_page import states_page
 
 sys.path.insert(0, str(SOURCE))
 
-from entrepot.base import errors, reasons  # the line above must come first
+from entrepot.base import errors, log_events, reasons  # the line above must come first
 from entrepot.base.settings import Dialect, Setting
 from entrepot.core.addressing.address_settings import AddressSettings
 
@@ -133,6 +133,51 @@ def error_codes() -> str:
     return found
 
 
+LOG_HEAD = """\
+<!-- Written by `make generated` from src/entrepot/base/log_events.py. -->
+# The log
+
+A broker, a voter, the console and `entrepot pipeline land` write what happens to standard error: one event, one line,
+with a code that never changes its meaning. The words of a line may change; look for its code.
+
+```text
+2026-01-31T12:00:00.123Z INFO LOG-3001 entrepot.listener: listening on stomp://127.0.0.1:61613
+```
+
+`--log-format json` writes a JSON object a line instead:
+
+```json
+{"time": "2026-01-31T12:00:00.123Z", "level": "INFO", "code": "LOG-3001", "logger": "entrepot.listener", \
+"message": "listening on stomp://127.0.0.1:61613"}
+```
+
+Further fields, where they mean something: `amq`, the code that ActiveMQ Artemis has for the same thing (`AMQ212034`);
+`error`, a code of [error codes](errors.md); `traceback`; `left_out`. `--log-level` is debug, info, warning or error.
+
+Of one kind at most 200 lines are written in a minute: somebody who is refused again and again fills no disk. How many
+were left out says one more line, with the same code and `left_out`. What is critical is always written, and so is each
+event of a plugin that logs events.
+
+Messages are never in the log, nor are passwords. What a peer sent makes no line of its own: line ends in it are written
+as `\\\\n`.
+"""
+
+
+def log_page() -> str:
+    """Return the page of the log. Raises SystemExit when a code is given to two events."""
+    found = LOG_HEAD
+    seen: dict[str, str] = {}
+    for area, events in log_events.EVENTS.items():
+        found += f"\n## {area}\n\n| Code | Logger | Line | Meaning |\n|---|---|---|---|\n"
+        for event in events:
+            if event.code in seen:
+                raise SystemExit(f"the code {event.code} is given to two events")
+            seen[event.code] = event.template
+            line = event.template.replace("|", "\\|")
+            found += f"| {event.code} | {event.logger} | {line} | {event.about} |\n"
+    return found + f"\n`{log_events.UNNAMED}` is a line of a library.\n"
+
+
 def main() -> int:
     """Write or check every page."""
     pages = {
@@ -141,6 +186,7 @@ def main() -> int:
         PAGES.parent / "broker-xml.md": broker_xml(),
         PAGES / "client-options.md": client_options(),
         PAGES / "errors.md": error_codes(),
+        PAGES / "log.md": log_page(),
         core_packets.TARGET: core_packets.source(),
         core_packets.PAGE: core_packets.page(),
         amqp_performatives.TARGET: amqp_performatives.source(),

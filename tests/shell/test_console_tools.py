@@ -290,7 +290,7 @@ def test_a_console_that_dies_is_started_again_and_the_log_says_so(tmp_path: Path
         until(lambda: _children(broker.process.pid), lambda now: now and now != [child])
         until(lambda: answers(place), bool)
         log = (tmp_path / "broker.log").read_text()
-        assert "WARNING entrepot.console: the console ended with -9" in log
+        assert "WARNING LOG-6001 entrepot.console: the console ended with -9" in log
     finally:
         broker.stop()
     until(lambda: answers(place), lambda there: not there)

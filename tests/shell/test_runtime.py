@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import os
 import signal
 import subprocess
@@ -17,10 +16,8 @@ from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption
 from entrepot.io.runtime import (
     COLLECTOR_THRESHOLDS,
-    PlainFormatter,
     SystemClock,
     SystemEntropy,
-    configure_logging,
     loop_factory,
     on_signals,
     program_text,
@@ -111,14 +108,3 @@ def test_the_collector_is_tuned() -> None:
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
-
-
-def test_the_log_is_one_sortable_line_in_utc() -> None:
-    record = logging.LogRecord("entrepot.node", logging.INFO, "", 0, "up %d", (1,), None)
-    record.created, record.msecs = 0.123, 123.0
-    assert PlainFormatter().format(record) == "1970-01-01T00:00:00.123Z INFO entrepot.node: up 1"
-
-
-def test_a_level_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="'LOUD'"):
-        configure_logging("LOUD")

@@ -16,6 +16,7 @@ import click
 
 from entrepot.base.errors import InvalidOption
 from entrepot.base.places import host_and_port
+from entrepot.cli.log_options import log_arguments, log_options
 
 if TYPE_CHECKING:
     from entrepot.console.server import ConsoleOptions
@@ -60,6 +61,7 @@ log: Final = logging.getLogger("entrepot.console")
 )
 @click.option("--tls-certificate", type=click.Path(dir_okay=False, path_type=Path), help="A PEM file: serve https.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, when it is in another file.")
+@log_options
 @click.option("--until-eof", is_flag=True, help="Stop when standard input ends.")
 @click.option(
     "--ports-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the real URL, as JSON, to this file."
@@ -74,6 +76,8 @@ def console(
     hosts: tuple[str, ...],
     tls_certificate: Path | None,
     tls_key: Path | None,
+    log_level: str,
+    log_format: str,
     until_eof: bool,
     ports_file: Path | None,
 ) -> None:
@@ -82,7 +86,7 @@ def console(
     Users log in as users of the broker, and may do what the broker lets them do. Needs `pip install
     'entrepot[console]'`.
     """
-    from entrepot.io import runtime  # noqa: PLC0415 - `--help` need not load it
+    from entrepot.io import logs, runtime  # noqa: PLC0415 - `--help` need not load it
 
     host, port = place(listen)
     try:
@@ -103,7 +107,7 @@ def console(
     )
     if until_eof:
         runtime.stop_at_end_of_input()
-    runtime.configure_logging("info")
+    logs.configure_logging(log_level, log_format)
     runtime.run(_serve(options, ports_file))
 
 
@@ -151,7 +155,7 @@ class Beside:
     """
 
     def __init__(self, listen: str, name: str, url: str) -> None:
-        command = ["console", "--broker", f"{name}={url}", "--listen", listen, "--until-eof"]
+        command = ["console", "--broker", f"{name}={url}", "--listen", listen, "--until-eof", *log_arguments()]
         self.command: Final = [sys.executable, "-m", "entrepot", *command]
         self._process: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None

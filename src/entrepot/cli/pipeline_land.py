@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import click
 
+from entrepot.cli.log_options import log_options
 from entrepot.cli.pipeline_archive import until_told
 from entrepot.cli.spark import spark_session
 
@@ -20,13 +20,15 @@ from entrepot.cli.spark import spark_session
     """
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="CONFIG.toml")
+@log_options
 @click.option("--check", is_flag=True, help="Read the file, say what it would do, and end.")
-def land(*, file: Path, check: bool) -> None:
+def land(*, file: Path, check: bool, log_level: str, log_format: str) -> None:
     """Land queues and topics in Parquet, Delta or Iceberg, as CONFIG.toml says, until SIGTERM or Ctrl-C.
 
     One process runs all queries. A query that ends is started again, and goes on where it was: nothing is lost or
     landed twice. docs/landing.md has the file, a systemd unit, and the metrics.
     """
+    from entrepot.io.logs import configure_logging  # noqa: PLC0415 - as below
     from entrepot.pipeline.landing import configuration  # noqa: PLC0415
 
     landing = configuration.load(file)
@@ -36,8 +38,7 @@ def land(*, file: Path, check: bool) -> None:
             what = source.get("queue") or source.get("topic")
             click.echo(f"{flow.name}: {what} to {flow.format} at {flow.path}, every {flow.every}")
         return
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    configure_logging(log_level, log_format)
     settings = configuration.settings(landing)
     with (
         configuration.alone(landing),

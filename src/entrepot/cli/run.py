@@ -17,6 +17,7 @@ from entrepot.base.compiled import build_name
 from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import EntrepotError, InvalidConfiguration, InvalidOption, StorageFull, StoreLost
 from entrepot.cli.build import slow_warning
+from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
 from entrepot.cli.values import SIZE
 
@@ -34,7 +35,6 @@ DEFAULT_DATA: Final = "entrepot-data"
 PRELOAD_AFTER: Final = 0.5  # s; who gets the store at once has to load everything at once
 PRELOADED: Final = "entrepot.node"
 """What a waiting broker loads ahead, with all that it needs: 0.1 to 0.2 s of a takeover, for 8 MB."""
-LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 @click.command(
@@ -168,13 +168,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
     "way, and leaves no broker behind.",
 )
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
-@click.option(
-    "--log-level",
-    type=click.Choice(LEVELS, case_sensitive=False),
-    default="info",
-    show_default=True,
-    help="What to log.",
-)
+@log_options
 @click.option(
     "--ports-file",
     type=FILE,
@@ -218,6 +212,7 @@ def run(
     until_eof: bool,
     no_uvloop: bool,
     log_level: str,
+    log_format: str,
     ports_file: Path | None,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C ends it.
@@ -229,7 +224,7 @@ def run(
     what it says, and whatever it does not do as written is reported, line by line; options given here win. See
     `entrepot check`.
     """
-    from entrepot.io import runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
+    from entrepot.io import logs, runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
 
     _check_together(
         configured=configuration is not None,
@@ -240,7 +235,7 @@ def run(
     _check_console(console)
     if until_eof:
         runtime.stop_at_end_of_input()
-    runtime.configure_logging(log_level)
+    logs.configure_logging(log_level, log_format)
     policies = read_settings(settings)
     networks = read_connectors(connect, duplex=duplex)
     security = None if users is None else read_users(users)
@@ -344,6 +339,7 @@ async def serve_in_turn(
 ) -> bool:
     """Wait for the lease of ``data``, then serve. Returns True when it should begin anew, as a backup."""
     from entrepot.io import runtime  # noqa: PLC0415
+    from entrepot.io.logs import tell  # noqa: PLC0415
     from entrepot.io.standby import Standby  # noqa: PLC0415
     from entrepot.io.status import StatusPage  # noqa: PLC0415
 
@@ -376,7 +372,7 @@ async def serve_in_turn(
             standby.withdraw()
             if following is not None:
                 await following.end()
-            click.echo(f"stopping: {stop.result()}", err=True)
+            tell(f"stopping: {stop.result()}")
             return False
         grant = turn.result()
         if following is not None and not await following.take_office(grant.epoch):
@@ -399,6 +395,7 @@ async def serve_alone(
     ``console``: where the console is started beside it, None for none.
     """
     from entrepot.io import runtime  # noqa: PLC0415
+    from entrepot.io.logs import tell  # noqa: PLC0415
     from entrepot.node import Node  # noqa: PLC0415
 
     node = Node(options, standby)
@@ -415,12 +412,12 @@ async def serve_alone(
         if console is not None:
             beside = Beside(console, options.name, node.uri("openwire"))
             beside.start()
-        click.echo("\n".join(banner(node)), err=True)
+        tell("\n".join(banner(node)))
         if ports_file is not None:
             write_ports(ports_file, node)
         why = await node.wait()
         failure = node.broker.journal.refusal()
-        click.echo(f"stopping: {why}", err=True)
+        tell(f"stopping: {why}")
         await node.stop(f"the broker stops: {why}")
     except StoreLost:
         if not node.fenced:

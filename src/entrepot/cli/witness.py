@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from entrepot.cli.log_options import log_options
 from entrepot.io.votes import VoteStore
 
 
@@ -40,13 +41,7 @@ from entrepot.io.votes import VoteStore
 )
 @click.option("--tls-certificate", type=click.Path(dir_okay=False), default="", help="PEM or PKCS#12: speak TLS.")
 @click.option("--tls-key", type=click.Path(dir_okay=False), default="", help="Its key, where that is another file.")
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
-    default="info",
-    show_default=True,
-    help="What to log.",
-)
+@log_options
 @click.option("--ports-file", type=click.Path(dir_okay=False), default="", help="Write the real port there, as JSON.")
 @click.option("--show", "show_only", is_flag=True, help="Print what it remembers, as JSON, and end. It must not run.")
 def witness(
@@ -57,6 +52,7 @@ def witness(
     tls_certificate: str,
     tls_key: str,
     log_level: str,
+    log_format: str,
     ports_file: str,
     show_only: bool,
 ) -> None:
@@ -76,6 +72,7 @@ def witness(
         "certificate": tls_certificate,
         "key": tls_key,
         "log_level": log_level,
+        "log_format": log_format,
         "ports_file": ports_file,
     }
     # What reads a command line is larger than a witness: it makes room.

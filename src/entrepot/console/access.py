@@ -153,7 +153,7 @@ def audit(
         **about,
         "result": _told(result) if error is None else f"{error.code}: {error.message}"[:300],
     }
-    audit_log.info(json.dumps(line, ensure_ascii=True, default=str))
+    audit_log.info("%s", json.dumps(line, ensure_ascii=True, default=str), extra={"fields": line})
 
 
 def _told(result: object) -> str:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import ctypes
 import gc
-import logging
 import os
 import random
 import signal
@@ -185,26 +184,3 @@ def stop_at_end_of_input(descriptor: int = 0) -> None:
 
     # A thread: not every loop can wait for every kind of input, and this one may not have begun, or be busy.
     threading.Thread(target=watch, name="standard input", daemon=True).start()
-
-
-class PlainFormatter(logging.Formatter):
-    """``2026-01-31T12:00:00.123Z INFO entrepot.node: text``: UTC, sortable, one line unless there is a traceback."""
-
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self.converter = time.gmtime
-        self.default_time_format = "%Y-%m-%dT%H:%M:%S"
-        self.default_msec_format = "%s.%03dZ"
-
-
-def configure_logging(level: str = "INFO") -> None:
-    """Write the log of entrepot to standard error. Raises InvalidOption for a level that does not exist."""
-    number = logging.getLevelNamesMapping().get(level.upper())
-    if number is None:
-        raise InvalidOption(f"there is no log level {level!r}", remedy="use DEBUG, INFO, WARNING or ERROR")
-    target = logging.StreamHandler(sys.stderr)
-    target.setFormatter(PlainFormatter())
-    root = logging.getLogger("entrepot")
-    root.handlers[:] = [target]
-    root.setLevel(number)
-    root.propagate = False

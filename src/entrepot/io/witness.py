@@ -10,11 +10,11 @@ import logging
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Final
 
 from entrepot.base.errors import EntrepotError, OperatorError
+from entrepot.io.logs import configure_logging
 from entrepot.io.secret_file import read_secret
 from entrepot.io.votes import VoteStore
 from entrepot.io.voting import VoteServer
@@ -25,13 +25,7 @@ log: Final = logging.getLogger("entrepot.votes")
 def main(arguments: list[str]) -> int:
     """Run it; return the exit code, as every command of entrepot does."""
     options = json.loads(arguments[0])
-    logging.Formatter.converter = time.gmtime
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=str(options["log_level"]).upper(),
-        format="%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-    )
+    configure_logging(str(options["log_level"]), str(options["log_format"]))
     try:
         server = _server(options)
         server.open()

@@ -162,7 +162,7 @@ class Components:
             self._tasks[task] = None
             task.add_done_callback(lambda done: self._tasks.pop(done, None))
         elif not start and listener.is_open:
-            log.info("%s: %s", listener.uri, STOPPED)
+            log.info("%s: stopped by an operator", listener.uri)
             listener.close()
             loop.call_soon(lambda: listener.turn.run(lambda: listener.shut(STOPPED)))
 

@@ -1,0 +1,96 @@
+"""The log: one event, one line, its code; what comes too often is counted."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+
+import pytest
+
+from entrepot.base.errors import InvalidOption
+from entrepot.io.logs import JsonFormatter, PlainFormatter, RestrainedHandler, Restraint, configure_logging
+
+REFUSED = "%s: refused: %s"
+
+
+def record(name: str, template: str, *values: object, level: int = logging.INFO) -> logging.LogRecord:
+    made = logging.LogRecord(name, level, "", 0, template, values, None)
+    made.created, made.msecs = 0.123, 123.0
+    return made
+
+
+def test_a_line_is_sortable_and_in_utc() -> None:
+    line = PlainFormatter().format(record("entrepot.listener", "listening on %s", "stomp://x"))
+    assert line == "1970-01-01T00:00:00.123Z INFO LOG-3001 entrepot.listener: listening on stomp://x"
+
+
+def test_what_a_peer_says_makes_no_line_of_its_own() -> None:
+    line = PlainFormatter().format(record("entrepot.connection", REFUSED, "1.2.3.4", "a\r\nb INFO: all is well"))
+    assert line.endswith("1.2.3.4: refused: a\\r\\nb INFO: all is well")
+
+
+def test_json_has_the_codes_of_others_too() -> None:
+    text = "AMQ212034: seen twice [ENT-2003]"
+    said = json.loads(JsonFormatter().format(record("entrepot.bridge", "%s: %s", "there\n", text)))
+    assert said == {
+        "time": "1970-01-01T00:00:00.123Z",
+        "level": "INFO",
+        "code": "LOG-4001",
+        "logger": "entrepot.bridge",
+        "message": f"there\n: {text}",
+        "amq": "AMQ212034",
+        "error": "ENT-2003",
+    }
+
+
+def test_a_traceback_is_behind_a_line_and_within_an_object() -> None:
+    made = record("entrepot.library", "it broke")
+    try:
+        raise ValueError("why")
+    except ValueError:
+        made.exc_info = sys.exc_info()
+    first, *rest = PlainFormatter().format(made).splitlines()
+    assert first.endswith("LOG-0000 entrepot.library: it broke")
+    assert rest[-1] == "ValueError: why"
+    (line,) = JsonFormatter().format(made).splitlines()
+    assert json.loads(line)["traceback"].endswith("ValueError: why")
+
+
+def test_what_is_too_much_is_counted_and_said_when_its_minute_is_over() -> None:
+    restraint = Restraint(2, 60)
+    kinds = [("a", "x"), ("b", "y")]
+    assert [restraint.admits(kinds[0], now) for now in (0, 1, 2, 3)] == [True, True, False, False]
+    assert restraint.admits(kinds[1], 5)
+    assert restraint.over(59) == {}
+    assert restraint.over(60) == {kinds[0]: 2}
+    assert restraint.admits(kinds[0], 60)
+    assert restraint.over(65) == {}
+    assert restraint.over(200) == {}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_flood_of_one_kind_leaves_the_others(form: str) -> None:
+    stream = io.StringIO()
+    handler = RestrainedHandler(stream, Restraint(3, 3600))
+    handler.setFormatter(JsonFormatter() if form == "json" else PlainFormatter())
+    for number in range(10):
+        handler.handle(record("entrepot.connection", REFUSED, number, "no", level=logging.WARNING))
+        handler.handle(record("entrepot.broker", "%s %s %s", number, "sent", ""))
+    handler.handle(record("entrepot.listener", "listening on %s", "x"))
+    handler.handle(record("entrepot.connection", REFUSED, 11, "no", level=logging.CRITICAL))
+    handler.close()
+    lines = stream.getvalue().splitlines()
+    assert sum("LOG-3008" in line for line in lines) == 3 + 1 + 1  # admitted, critical, and how many were left out
+    assert sum("LOG-1008" in line for line in lines) == 10
+    assert sum("LOG-3001" in line for line in lines) == 1
+    assert "7 more lines like this were left out: %s: refused: %s" in lines[-1]
+    if form == "json":
+        assert json.loads(lines[-1])["left_out"] == 7
+
+
+@pytest.mark.parametrize(("level", "form", "named"), [("LOUD", "text", "'LOUD'"), ("INFO", "xml", "'xml'")])
+def test_what_does_not_exist_is_refused(level: str, form: str, named: str) -> None:
+    with pytest.raises(InvalidOption, match=named):
+        configure_logging(level, form)
