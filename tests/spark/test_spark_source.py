@@ -184,6 +184,20 @@ def test_a_selector_takes_its_own_and_leaves_the_others(stand: Stand) -> None:
     assert stand.left() == blue
 
 
+def test_what_was_sent_after_its_bound_is_left_to_later_runs(stand: Stand) -> None:
+    bound = "2026-01-31T12:00:00Z"
+    old = stand.produce(bodies("old", 30), timestamp="1769860799000")
+    new = stand.produce(bodies("new", 20), timestamp="1769860801000")
+    assert sorted(row["text"] for row in stand.browse(until=bound).collect()) == sorted(old)
+    assert [row["text"] for row in stand.browse(until=bound, selector="JMSPriority > 4").collect()] == []
+    held = pipeline.claim(**stand.given(subscription="s", until=bound), limit=10)
+    assert sorted(row["text"] for row in held.read(stand.spark).collect()) == sorted(old[:10])
+    held.settle()
+    stand.run(stand.stream(until=bound, maxMessagesPerTrigger="15"))
+    assert stand.texts() == old[10:]
+    assert stand.left() == new
+
+
 def test_a_topic_is_read_through_a_durable_subscription(stand: Stand) -> None:
     def topic() -> Any:
         return stand.stream(queue=None, topic="news." + stand.queue)

@@ -175,6 +175,7 @@ class Rebuilder(RecoverySink):
             lease.base = record.base
             lease.tail = max(lease.tail, record.base)
             lease.selector = selector_or_none(record.selector)
+            lease.until = record.until
 
     def _claim(self, record: ClaimRecord) -> None:
         lease = self._of(record.queue, record.group)

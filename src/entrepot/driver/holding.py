@@ -296,7 +296,7 @@ class Holding:
         wait_ms = self.query.wait_ms
         if self.targets is not None:
             live = [shard for shard in live if self._low(shard, start) < self.targets[shard.broker]]
-            wait_ms = SELECTOR_WAIT_MS if self.query.subject.selector else 0
+            wait_ms = SELECTOR_WAIT_MS if self.query.subject.is_picky() else 0
         if not wait_ms or not live:
             return False
         until = self._clock() + wait_ms / 1000

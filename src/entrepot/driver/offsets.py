@@ -91,16 +91,30 @@ def parse_start(text: str, source: str) -> tuple[Offsets, dict[str, str]]:
         return Offsets(source, {}), {"from": LATEST}
     if text.startswith("{"):
         return _parse_positions(text, source), {}
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise _no_start(text, "it is no time either") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    since = int(moment.timestamp() * 1000)
+    since = _moment(text)
+    if since is None:
+        raise _no_start(text, "it is no time either")
     if since <= 0:
         raise _no_start(text, "no message is that old")
     return Offsets(source, {}), {"from": str(since)}
+
+
+def milliseconds(text: str, option: str) -> int:
+    """Return the time that the ``option`` says, in ms since 1970. Raises InvalidOption."""
+    found = _moment(text)
+    if found is None or found <= 0:
+        raise InvalidOption(
+            f"{option} is {text[:60]!r}, which is no time after 1970", remedy="write one as 2026-11-21T13:00:00Z"
+        )
+    return found
+
+
+def _moment(text: str) -> int | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _no_start(text: str, why: str) -> InvalidOption:

@@ -20,12 +20,20 @@ WAIT_MS_MAX: Final = 60_000  # of one CLAIM (docs/leases.md)
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """Whose lease on what. ``demand``: bridges are to bring here what other brokers have of it."""
+    """Whose lease on what. ``demand``: bridges are to bring here what other brokers have of it.
+
+    ``until``: nothing that was sent later is claimed, ms since 1970; 0: anything is.
+    """
 
     destination: str
     subscription: str
     selector: str = ""
     demand: bool = False
+    until: int = 0
+
+    def is_picky(self) -> bool:
+        """Return whether a broker has to look at messages that it does not lend."""
+        return bool(self.selector) or self.until > 0
 
     def headers(self) -> dict[str, str]:
         """Return the headers that every verb carries."""
@@ -68,8 +76,10 @@ class Shard:
         headers = {**self.subject.headers(), **(starting or {})}
         if self.subject.selector:
             headers["selector"] = self.subject.selector
+        if self.subject.until:
+            headers["until"] = str(self.subject.until)
         answer = yield from self._ask("ATTACH", headers)
-        if answer.get("node") != self.broker:
+        if answer.get("node") != self.broker or answer.get("until", "0") != str(self.subject.until):
             raise ProtocolViolation(
                 f"the broker {self.broker} does not say what it lends", remedy="it is too old; upgrade it first"
             )

@@ -13,6 +13,14 @@ from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import encode_frame
 
 
+def _condition(subject: Subject) -> str:
+    """Return the selector of a look; "" for none."""
+    if not subject.until:
+        return subject.selector
+    bound = f"JMSTimestamp <= {subject.until}"
+    return f"({subject.selector}) AND {bound}" if subject.selector else bound
+
+
 def browse(
     brokers: Brokers, broker: str, subject: Subject, octets: int, names: Sequence[str], hint: Endpoint | None = None
 ) -> Iterator[Columns]:
@@ -26,8 +34,9 @@ def browse(
     wire = brokers.open(broker, hint)
     try:
         headers = {"id": "browse", "destination": subject.destination, "browser": "true", "ack": "auto"}
-        if subject.selector:
-            headers["selector"] = subject.selector
+        condition = _condition(subject)
+        if condition:
+            headers["selector"] = condition
         wire.write(encode_frame("SUBSCRIBE", headers))  # without a receipt: a refusal is raised where we wait
         portion = Columns(names)
         held = 0

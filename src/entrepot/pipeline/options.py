@@ -17,6 +17,7 @@ from entrepot.base.settings import I64_MAX
 from entrepot.base.uri import Composite, Endpoint, parse_list
 from entrepot.base.values import whole
 from entrepot.driver.holding import Query
+from entrepot.driver.offsets import milliseconds
 from entrepot.driver.search import Reach
 from entrepot.driver.shard import Subject
 
@@ -116,6 +117,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         '`2026-11-21T13:00:00Z`; or positions such as `{"<broker>": 120}`',
         default="earliest",
     ),
+    Setting(
+        "until",
+        (READ, STREAM),
+        "a time such as `2026-11-21T13:00:00Z`: what was sent later is left to others, and to later runs",
+    ),
     Setting("range", (READ,), "what `entrepot.pipeline.claim` answered: exactly these messages are read"),
     Setting(
         "pollWait",
@@ -203,8 +209,13 @@ class Options(msgspec.Struct, frozen=True):
 
     def subject(self) -> Subject:
         """Return whose lease on what these options name."""
+        until = self.text("until")
         return Subject(
-            self.destination, self.text("subscription"), self.text("selector"), self.text("demand") == "true"
+            self.destination,
+            self.text("subscription"),
+            self.text("selector"),
+            self.text("demand") == "true",
+            0 if not until else milliseconds(until, "until"),
         )
 
     def reach(self) -> Reach:
@@ -316,6 +327,8 @@ def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
             f"a batch cannot have at least {least} messages and no more than maxMessagesPerTrigger",
             remedy="make minMessagesPerTrigger smaller, or maxMessagesPerTrigger larger",
         )
+    if "until" in values:
+        milliseconds(values["until"], "until")
     if not destination:
         raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
     if where == STREAM and not subscription:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption
-from entrepot.driver.offsets import Offsets, parse, parse_start, source_name
+from entrepot.driver.offsets import Offsets, milliseconds, parse, parse_start, source_name
 
 SOURCE = source_name("/queue/q", "s")
 SHARDS = st.dictionaries(st.text(min_size=1), st.integers(0, 1 << 60))
@@ -74,3 +74,10 @@ def test_or_an_end_or_a_time_which_leave_the_offsets_as_they_are(text: str, head
 def test_and_nothing_else(text: str) -> None:
     with pytest.raises(InvalidOption, match="startingPosition is"):
         parse_start(text, SOURCE)
+
+
+def test_a_bound_is_a_time_and_nothing_else() -> None:
+    assert milliseconds("1970-01-02T02:00:00.25+02:00", "until") == 86_400_250
+    for text in ("latest", "1969-12-31", "12", ""):
+        with pytest.raises(InvalidOption, match="until is"):
+            milliseconds(text, "until")

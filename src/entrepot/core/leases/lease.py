@@ -55,6 +55,7 @@ class Lease:
         self.selector: Predicate | None = None
         self.after: int = 0  # only messages with higher numbers are claimed
         self.since: int = 0  # only messages with this time stamp or a later one: ms since 1970
+        self.until: int = 0  # and none with a later one than this; 0: any
         self.fresh: bool = True  # nobody has attached yet
         self.numbers: dict[int, int] = {}  # position -> message number
         self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
@@ -76,7 +77,7 @@ class Lease:
     @property
     def picky(self) -> bool:
         """Whether a claim has to look at messages that it does not take."""
-        return self.selector is not None or self.since > 0
+        return self.selector is not None or self.since > 0 or self.until > 0
 
     @property
     def begins(self) -> str:
@@ -89,12 +90,16 @@ class Lease:
             self.after = after
             self.since = since
 
-    def attach(self, journal: JournalCore, selector: Predicate | None) -> int:
-        """Raise the epoch, which fences every earlier reader; return it. ``selector`` holds for claims from now on."""
+    def attach(self, journal: JournalCore, selector: Predicate | None, until: int = 0) -> int:
+        """Raise the epoch, which fences every earlier reader; return it.
+
+        ``selector`` and ``until`` (ms since 1970, 0: none) hold for claims from now on.
+        """
         self._alive()
         self.fresh = False
         self.epoch += 1
         self.selector = selector
+        self.until = until
         self.walk = None
         self._write(journal)
         self._fence_waiting()
@@ -119,7 +124,7 @@ class Lease:
         wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
         if wanted > 0 and not (self.queue.gate.paused or self.queue.host.ceased):
             walk = self.walk or self.queue.stock.walk(self.after)
-            taken = self.queue.taking.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since)
+            taken = self.queue.taking.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since, self.until)
             # with a selector the next claim goes on where this one ended; behind the end it begins anew
             self.walk = None if walk.done or not self.picky else walk
             if taken:
@@ -195,7 +200,7 @@ class Lease:
             self.claims.clear()
             self.base = self.tail
             self.fresh = True
-            self.after = self.since = 0
+            self.after = self.since = self.until = 0
             self.epoch += 1  # a reader that is still there is fenced; the record stays so that no epoch comes twice
             self.walk = None
             self._write(journal)
@@ -376,7 +381,15 @@ class Lease:
     def _write(self, journal: JournalCore) -> None:
         text = "" if self.selector is None else self.selector.text
         record = records.LeaseRecord(
-            int(self.queue.identity), self.group, self.epoch, self.base, text, self.after, self.since, self.fresh
+            int(self.queue.identity),
+            self.group,
+            self.epoch,
+            self.base,
+            text,
+            self.after,
+            self.since,
+            self.fresh,
+            self.until,
         )
         journal.put(KIND_LEASE, _key(self), records.encode(record))
 

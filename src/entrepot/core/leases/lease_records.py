@@ -16,6 +16,7 @@ class LeaseRecord(msgspec.Struct, frozen=True):
     after: int = 0
     since: int = 0
     fresh: bool = False
+    until: int = 0
 
 
 class ClaimRecord(msgspec.Struct, frozen=True):

@@ -50,11 +50,13 @@ class Taking:
         self.swept = reference
         return gone
 
-    def take(self, walk: Walk, most: i64, looks: i64, selector: Predicate | None, since: i64 = 0) -> list[Reference]:
+    def take(
+        self, walk: Walk, most: i64, looks: i64, selector: Predicate | None, since: i64 = 0, until: i64 = 0
+    ) -> list[Reference]:
         """Take up to ``most`` waiting messages out, in order, looking at no more than ``looks``: for a lease or a move.
 
-        ``since``: only those with this time stamp or a later one (ms since 1970). The caller must `Stock.finish` or
-        `Stock.put_back` each. It ends early when bodies are large; ask ``walk.done``.
+        Only those stamped ``since`` or later, and none later than ``until`` (ms since 1970; 0: any). The caller must
+        `Stock.finish` or `Stock.put_back` each. It ends early when bodies are large; ask ``walk.done``.
         """
         taken: list[Reference] = []
         octets: i64 = 0
@@ -64,7 +66,8 @@ class Taking:
             wanted: list[Found] = []
             for each in found:
                 message = each.message
-                fits = message.timestamp >= since and (selector is None or selector.matches(message))
+                fits = message.timestamp >= since and (until == 0 or message.timestamp <= until)
+                fits = fits and (selector is None or selector.matches(message))
                 if fits or self.stock.is_over(message):
                     wanted.append(each)
                     octets += message.size

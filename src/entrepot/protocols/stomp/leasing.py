@@ -116,7 +116,10 @@ class Leasing(Source):
         if command == commands.ATTACH:
             topic = "topic" in headers
             self._begin(lease, headers.get("from", ""))
-            lease.attach(journal, None if topic else selector_of(headers.get("selector", "")))
+            until = _bound(headers.get("until", ""))
+            if until:
+                answer["until"] = str(until)
+            lease.attach(journal, None if topic else selector_of(headers.get("selector", "")), until)
             answer["node"] = broker.ids.node_id
             answer["queue"] = lease.queue.name
         elif command == commands.CLAIM:
@@ -424,6 +427,16 @@ class Leasing(Source):
         for demand in self.demands:
             self.session.broker.unsubscribe(demand)
         self.demands.clear()
+
+
+def _bound(written: str) -> int:
+    """Return what the header ``until`` says, ms since 1970; 0 where it is not there. Raises Refused."""
+    if not written:
+        return 0
+    until = whole_number(written, "until")
+    if until <= 0:
+        raise Refused(f"until is {written!r}", remedy="a time in milliseconds since 1970")
+    return until
 
 
 def _flag(text: str, name: str) -> bool:

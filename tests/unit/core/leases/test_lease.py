@@ -7,6 +7,7 @@ import pytest
 from entrepot.base.errors import LeaseError, StorageFull
 from entrepot.core.broker import selector_or_none
 from entrepot.core.leases.lease import Lease
+from entrepot.core.ports import ClaimWaiter
 from entrepot.model.address import parse_one
 from kit import Rig, body_of
 
@@ -15,6 +16,16 @@ TINY = {"#": {"max_octets": "2000"}}
 
 def numbers(count: int, start: int = 0) -> list[str]:
     return [str(number) for number in range(start, start + count)]
+
+
+class Waiter(ClaimWaiter):
+    """Remembers what a claim that waited was told."""
+
+    def __init__(self) -> None:
+        self.ends: list[int] = []
+
+    def claimed(self, end: int) -> None:
+        self.ends.append(int(end))
 
 
 def lease_of(rig: Rig, group: str = "g") -> Lease:
@@ -315,6 +326,38 @@ def test_a_lease_may_begin_at_a_time_which_every_message_tells(rig):
     other = lease_of(rig, "other")
     assert other.claim(rig.journal, other.attach(rig.journal, None), 0, 100) == 10
     assert read(rig, other, 0, 10) == numbers(10)
+
+
+@pytest.mark.parametrize("how", ["close", "kill"])
+def test_nothing_later_than_its_bound_is_claimed_until_it_is_attached_anew(how):
+    rig = Rig()
+    rig.send_all("Q", range(10))
+    until = int(rig.broker.wall)
+    rig.wait(60_000)
+    rig.send_all("Q", range(10, 15))
+    lease = lease_of(rig)
+    epoch = lease.attach(rig.journal, None, until)
+    assert lease.claim(rig.journal, epoch, 0, 4) == 4
+    rig.turn()
+    rig.restart(how)
+    lease = lease_of(rig)
+    assert lease.claim(rig.journal, epoch, 4, 100) == 10
+    assert read(rig, lease, 0, 10) == numbers(10)
+    assert lease.queue.backlog.count == 5
+    epoch = lease.attach(rig.journal, None)
+    assert lease.claim(rig.journal, epoch, 10, 100) == 15
+
+
+def test_a_claim_that_waits_is_not_told_of_what_is_later_than_its_bound(rig):
+    lease = lease_of(rig)
+    epoch = lease.attach(rig.journal, None, int(rig.broker.wall))
+    waiter = Waiter()
+    rig.broker.leases.wait(lease, epoch, 0, 10, 1_000, waiter)
+    rig.wait(50)
+    rig.send("Q", "late")
+    rig.wait(2_000)
+    assert waiter.ends == [0]
+    assert rig.bodies("Q") == ["late"]
 
 
 @pytest.mark.parametrize("how", ["close", "kill"])

@@ -24,7 +24,7 @@ GROUPS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"
 
 @given(queue=QUEUES, group=GROUPS, epoch=NUMBERS, numbers=st.lists(NUMBERS, max_size=5))
 def test_what_was_written_is_read(queue: int, group: str, epoch: int, numbers: list[int]) -> None:
-    lease = LeaseRecord(queue, group, epoch, 7, "colour = 'red'", 3, 4, True)
+    lease = LeaseRecord(queue, group, epoch, 7, "colour = 'red'", 3, 4, True, 5)
     claim = ClaimRecord(queue, group, epoch, numbers)
     assert decode_lease(encode(lease)) == lease
     assert decode_claim(encode(claim)) == claim
@@ -32,7 +32,7 @@ def test_what_was_written_is_read(queue: int, group: str, epoch: int, numbers: l
 
 def test_a_lease_of_an_older_version_has_the_defaults() -> None:
     older = msgspec.msgpack.encode({"queue": 1, "group": "g", "epoch": 2, "base": 3})
-    assert decode_lease(older) == LeaseRecord(1, "g", 2, 3, "", 0, 0, False)
+    assert decode_lease(older) == LeaseRecord(1, "g", 2, 3, "", 0, 0, False, 0)
 
 
 def test_a_document_of_another_kind_is_refused() -> None:
