@@ -23,7 +23,7 @@ from entrepot.core.client_ids import ClientIds
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import Hub
 from entrepot.core.guiding import Guides
-from entrepot.core.leases.lease import Leases
+from entrepot.core.leases.leases import Leases
 from entrepot.core.maintenance import Maintenance
 from entrepot.core.notes import Notes
 from entrepot.core.options import BrokerOptions

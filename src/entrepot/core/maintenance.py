@@ -13,7 +13,7 @@ from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import RoutingTable
 from entrepot.core.effort import Rest
 from entrepot.core.events import announcing
-from entrepot.core.leases.lease import Leases
+from entrepot.core.leases.leases import Leases
 from entrepot.core.ports import Host
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import MAYBE_DELIVERED, Queue

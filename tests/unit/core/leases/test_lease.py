@@ -7,6 +7,7 @@ import pytest
 from entrepot.base.errors import LeaseError, StorageFull
 from entrepot.core.broker import selector_or_none
 from entrepot.core.leases.lease import Lease
+from entrepot.core.leases.leases import Leases
 from entrepot.core.ports import ClaimWaiter
 from entrepot.model.address import parse_one
 from kit import Rig, body_of
@@ -398,3 +399,12 @@ def test_what_several_claims_took_out_of_order_goes_back_in_order(rig):
     second.release(rig.journal)
     rig.turn()
     assert reader.bodies == numbers(4)
+
+
+def test_a_queue_that_is_deleted_takes_its_leases_along_and_no_others(rig):
+    leases = rig.broker.leases
+    assert isinstance(leases, Leases)
+    gone, stays = lease_of(rig), leases.need(parse_one("P"), "g", True)
+    rig.broker.queues.delete(gone.queue, "it was deleted")
+    assert list(leases.held) == [("P", "g")]
+    assert leases.on(stays.queue) == [stays]
