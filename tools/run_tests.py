@@ -24,7 +24,14 @@ PASSED: Final = ROOT / "build" / "passed"
 TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
 # Of the plain run where there is a compiled one: ten times slower there, and nothing new.
 HUNTS: Final = ("planted", "callers", "carried", "cluster_worlds", "networks", "seeds", "determinism")
-LEFT_OUT: Final = ("interop", "shell", "spark", *(f"simulation/test_{name}.py" for name in HUNTS))
+READERS: Final = ("test_structure", "test_tutorials")  # of sources and pages, which are the same in both
+LEFT_OUT: Final = (
+    "interop",
+    "shell",
+    "spark",
+    *(f"simulation/test_{name}.py" for name in HUNTS),
+    *(f"unit/{name}.py" for name in READERS),
+)
 NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
 
 
@@ -70,7 +77,7 @@ def main(mode: str, arguments: list[str]) -> int:
     print(f"tests, {mode} build", flush=True)
     left_out: list[str] = []
     if mode == "plain" and not arguments and not why_not_compile():
-        print("whole processes (shell, interop, spark) and hunts through many worlds are left to the compiled build")
+        print("whole processes (shell, interop, spark), hunts and what reads sources are left to the compiled build")
         left_out = [word for place in LEFT_OUT for word in ("--ignore", f"tests/{place}")]
     if arguments:
         return run(mode, arguments, whole=False)

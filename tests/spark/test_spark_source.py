@@ -184,6 +184,15 @@ def test_a_selector_takes_its_own_and_leaves_the_others(stand: Stand) -> None:
     assert stand.left() == blue
 
 
+@pytest.mark.skipif(not ADMISSION_CONTROL, reason="before PySpark 4.2 AvailableNow is one batch")
+def test_batches_end_with_the_message_that_reaches_their_octets(stand: Stand) -> None:
+    sent = stand.produce([*("x" * 20_000 for _ in range(8)), "y" * 2_000_000, "z" * 2_000_000, "end"])
+    stand.run(stand.stream(maxOctetsPerTrigger="100000"))
+    assert stand.texts() == sent
+    sizes = [[len(row["body"]) for row in stand.batches[number]] for number in sorted(stand.batches)]
+    assert [len(rows) for rows in sizes] == [5, 4, 1, 1], sizes
+
+
 def test_what_was_sent_after_its_bound_is_left_to_later_runs(stand: Stand) -> None:
     bound = "2026-01-31T12:00:00Z"
     old = stand.produce(bodies("old", 30), timestamp="1769860799000")

@@ -36,6 +36,7 @@ class Query(msgspec.Struct, frozen=True):
 
     ``arrival_ms``: AvailableNow of a reader that is demand: so long without a new message means that all was brought.
     ``least``: messages that a batch waits for, at most ``delay_ms`` after the one before; the first waits for none.
+    ``octets``: a batch ends with the message that reaches so many, of all brokers together; 0: any number.
     """
 
     subject: Subject
@@ -45,6 +46,7 @@ class Query(msgspec.Struct, frozen=True):
     arrival_ms: int = 0
     least: int = 0
     delay_ms: int = 0
+    octets: int = 0
 
 
 class Holding:
@@ -276,13 +278,19 @@ class Holding:
         ceilings: dict[str, int] = {}
         hungry = {shard.broker: shard for shard in live}
         left = budget
-        while hungry and left > 0:
+        # of what a claim that waited has brought, too; a batch without a limit has none of octets either
+        octets = _Octets(0 if everything else self.query.octets, live)
+        first = True  # what a claim that waited has brought is asked for in any case
+        while hungry and left > 0 and (first or not octets.are_spent()):
+            first = False
+            each = octets.share(len(hungry))
             for broker, share in shares(left, list(hungry)).items():
                 shard = hungry[broker]
                 low = ends[broker]
                 wanted = min(self._limit(shard, low, share), ceilings.get(broker, NO_LIMIT) - low)
                 if wanted > 0:
-                    ends[broker] = yield from shard.claim(low, wanted)
+                    ends[broker] = yield from shard.claim(low, wanted, octets.most(each))
+                    octets.spend(shard)
                 left -= ends[broker] - low
                 if everything:
                     ceilings.setdefault(broker, shard.ledger.tail + shard.ledger.more)
@@ -301,11 +309,12 @@ class Holding:
             return False
         until = self._clock() + wait_ms / 1000
         each = shares(budget, [shard.broker for shard in live])
+        octets = _Octets(self.query.octets, live)
         for shard in live:
             low = self._low(shard, start)
             most = self._limit(shard, low, each[shard.broker])
             if most > 0:
-                yield from shard.begin_claim(low, most, wait_ms)
+                yield from shard.begin_claim(low, most, wait_ms, octets.share(len(live)))
         while True:
             ready = yield from _answered(live)
             if any(shard.ledger.tail > self._low(shard, start) for shard in ready):
@@ -314,6 +323,31 @@ class Holding:
             if left <= 0 or len(ready) == len(live):
                 return False
             yield from wait(left, [shard.line for shard in live if shard.live])
+
+
+class _Octets:
+    """How many octets a batch may still have."""
+
+    def __init__(self, most: int, live: list[Shard]) -> None:
+        """``most``: 0 for any number."""
+        self._limited = most > 0
+        self._left = most - sum(shard.ledger.take_octets() for shard in live)
+
+    def are_spent(self) -> bool:
+        """Return whether it is full."""
+        return self._limited and self._left <= 0
+
+    def share(self, hungry: int) -> int | None:
+        """Return how many of them one of so many shards may claim; None: any number."""
+        return -(-max(self._left, 0) // hungry) if self._limited else None
+
+    def most(self, share: int | None) -> int | None:
+        """Return how much of its share a shard may still claim."""
+        return None if share is None else min(share, max(self._left, 0))
+
+    def spend(self, shard: Shard) -> None:
+        """``shard`` has claimed."""
+        self._left -= shard.ledger.take_octets()
 
 
 def _answered(live: list[Shard]) -> Course[list[Shard]]:

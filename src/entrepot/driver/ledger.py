@@ -22,6 +22,7 @@ class Ledger:
         self.first = 0  # the base when we attached: where a query begins that knows nothing of this shard
         self.tail = 0
         self.more = 0  # messages that could be claimed at the last answer, about
+        self.octets = 0  # of what was claimed since `take_octets`; a broker of before `octets` does not say
         self.settled = 0  # what we asked to settle
 
     def attached(self, answer: Mapping[str, str]) -> None:
@@ -41,6 +42,13 @@ class Ledger:
         self.tail = max(self.tail, number(answer, "tail"))
         if "more" in answer:
             self.more = number(answer, "more")
+        if "octets" in answer:
+            self.octets += number(answer, "octets")
+
+    def take_octets(self) -> int:
+        """Return how many octets were claimed since the last call."""
+        octets, self.octets = self.octets, 0
+        return octets
 
     def begin(self, position: int | None) -> int:
         """Return where reading begins: ``position`` of the checkpoint, or the base for a shard that it does not know.

@@ -106,16 +106,21 @@ class Shard:
             yield from self._verb("SETTLE", {"end": str(up_to)})
             self.ledger.settled = up_to
 
-    def claim(self, start: int, most: int) -> Course[int]:
-        """Extend the range to at most ``start`` + ``most``; return its end as far as it came in one step."""
-        answer = yield from self._verb("CLAIM", self._claim(start, most))
+    def claim(self, start: int, most: int, octets: int | None = None) -> Course[int]:
+        """Extend the range to at most ``start`` + ``most``; return its end as far as it came in one step.
+
+        ``octets``: what is new has no more, but for its last message; `Ledger.take_octets` tells.
+        """
+        answer = yield from self._verb("CLAIM", self._claim(start, most, octets))
+        if octets is not None:
+            number(answer, "octets")  # a broker that knows nothing of them must not be taken for one that obeys
         return number(answer, "end")
 
-    def begin_claim(self, start: int, most: int, wait_ms: int) -> Course[None]:
+    def begin_claim(self, start: int, most: int, wait_ms: int, octets: int | None = None) -> Course[None]:
         """Ask for a claim that waits until something is there; `claimed` tells. A second one is not begun."""
         if self._claiming:
             return
-        fields = {**self._claim(start, most), "wait": str(min(wait_ms, WAIT_MS_MAX))}
+        fields = {**self._claim(start, most, octets), "wait": str(min(wait_ms, WAIT_MS_MAX))}
         try:
             self._claiming = yield Say(self.line, "CLAIM", self._fields(fields))
         except Unreachable:
@@ -148,8 +153,10 @@ class Shard:
         self.live = False
         self.line.close()
 
-    def _claim(self, start: int, most: int) -> dict[str, str]:
+    def _claim(self, start: int, most: int, octets: int | None) -> dict[str, str]:
         fields = {"start": str(start), "max": str(most)}
+        if octets is not None:
+            fields["octets"] = str(octets)
         if self.subject.demand:
             fields["demand"] = "true"  # each time: it ends with a connection
         return fields

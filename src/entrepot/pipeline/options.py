@@ -86,6 +86,15 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         high=100_000_000,
     ),
     Setting(
+        "maxOctetsPerTrigger",
+        (STREAM,),
+        "octets of headers and bodies, over all brokers, with which a micro-batch ends; 0: any number. The message "
+        "that reaches them is in it, so one that is larger alone is a batch",
+        default="0",
+        low=0,
+        high=1 << 50,
+    ),
+    Setting(
         "minMessagesPerTrigger",
         (STREAM,),
         "messages that a micro-batch waits for, over all brokers, but not longer than `maxTriggerDelay`; the first of "
@@ -232,6 +241,7 @@ class Options(msgspec.Struct, frozen=True):
             self.number("arrivalWait"),
             self.number("minMessagesPerTrigger"),
             self.number("maxTriggerDelay"),
+            self.number("maxOctetsPerTrigger"),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.core.queue.bereaved import DEAD_CAUSE, LOST_LANGUAGE
+from entrepot.core.queue.taking import Pick
 from entrepot.model.message import Message
 from kit import Rig
 
@@ -33,7 +34,7 @@ def whole(*damaged: str) -> list[str]:
 def found(rig: Rig, name: str) -> list[Message]:
     """Return what waits in a queue, and take it."""
     queue = rig.queue(name)
-    taken = queue.taking.take(queue.stock.walk(), 100, 1000, None)
+    taken = queue.taking.take(queue.stock.walk(), 100, 1000, Pick(None))
     for reference in taken:
         queue.stock.finish(reference)
     return [reference.message for reference in taken]
@@ -72,7 +73,7 @@ def test_the_letter_is_stored_and_read_again() -> None:
     rig.reader("Q", 100).ack()
     rig.wait(10)
     queue = rig.queue("ActiveMQ.DLQ")
-    (reference,) = queue.taking.take(queue.stock.walk(), 10, 100, None)
+    (reference,) = queue.taking.take(queue.stock.walk(), 10, 100, Pick(None))
     kept = rig.journal.reading.load(reference.message.number)
     queue.stock.finish(reference)
     assert kept.language is LOST_LANGUAGE

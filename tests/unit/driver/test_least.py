@@ -26,7 +26,7 @@ class Queue:
         self.live = True
         self.place = Endpoint("stomp", "h", 1)
 
-    def claim(self, start: int, most: int) -> Course[int]:
+    def claim(self, start: int, most: int, octets: int | None = None) -> Course[int]:
         taken = min(self.waiting, max(0, start + most - self.ledger.tail))
         self.waiting -= taken
         self.ledger.tail += taken
@@ -38,7 +38,7 @@ class Queue:
         return
         yield
 
-    def begin_claim(self, start: int, most: int, wait_ms: int) -> Course[None]:
+    def begin_claim(self, start: int, most: int, wait_ms: int, octets: int | None = None) -> Course[None]:
         return
         yield
 

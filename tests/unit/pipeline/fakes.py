@@ -24,6 +24,7 @@ class FakeBroker:
         self.neighbours: dict[str, list[Endpoint]] = {}
         self.refusal: Refused | None = None
         self.calls: list[str] = []
+        self.counts = True  # one that is older does not say how many octets a claim has
 
     def obey(self, command: str, headers: Mapping[str, str]) -> dict[str, str]:
         self.calls.append(command)
@@ -44,8 +45,14 @@ class FakeBroker:
             if not self.base <= start <= len(self.ledger):
                 raise LeaseError(f"claim at {start} is outside of the ledger {self.base}..{len(self.ledger)}")
             wanted = max(0, start + most - len(self.ledger))
-            self.ledger += self.waiting[:wanted]
-            del self.waiting[:wanted]
+            left = int(headers["octets"]) if "octets" in headers else None
+            claimed = 0
+            while wanted > 0 and self.waiting and (left is None or claimed < left):
+                claimed += len(self.waiting[0])
+                self.ledger.append(self.waiting.pop(0))
+                wanted -= 1
+            if self.counts:
+                answer["octets"] = str(claimed)
             answer["end"] = str(min(len(self.ledger), start + most))
         elif command == "SETTLE":
             assert int(headers["end"]) <= len(self.ledger)

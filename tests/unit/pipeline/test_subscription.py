@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entrepot.base.errors import InvalidOption, LeaseError, Refused, Unreachable
+from entrepot.base.errors import InvalidOption, LeaseError, ProtocolViolation, Refused, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.driver import shards
 from entrepot.driver.offsets import Offsets
@@ -378,3 +378,50 @@ def test_a_subscription_that_others_used_before_begins_where_they_stopped(world:
     end = new.latest(new.initial(), 5)
     assert end.first == {"A": 3, "B": 0}
     assert read(world, new, new.initial(), end) == ["d"]
+
+
+def test_a_batch_ends_with_the_message_that_reaches_its_octets(world: World) -> None:
+    a, b = world.brokers
+    b.up = False
+    a.waiting = ["x" * 40, "y" * 40, "z" * 300, "w" * 10]
+    query = Subscription(world.options(maxOctetsPerTrigger="80"))
+    at = query.initial()
+    found = []
+    for _ in range(3):
+        low = at.shards.get("A", 0)
+        at = query.latest(at, 1000)
+        found.append("".join(body[0] for body in a.ledger[low : at.shards["A"]]))
+    assert found == ["xy", "z", "w"]
+
+
+def test_all_brokers_share_the_octets_of_a_batch(world: World) -> None:
+    a, b = world.brokers
+    a.waiting = ["a" * 10] * 50
+    b.waiting = ["b" * 10] * 50
+    query = Subscription(world.options(maxOctetsPerTrigger="200"))
+    at = query.latest(query.initial(), 1000)
+    assert at.shards == {"A": 10, "B": 10}
+    b.waiting = b.waiting[:2]
+    at = query.latest(at, 1000)
+    assert at.shards == {"A": 28, "B": 12}, "what one has no use for is offered to the others"
+    assert len(query.latest(at, 5).shards) == 2
+
+
+def test_what_a_claim_that_waited_has_brought_counts(world: World) -> None:
+    a, b = world.brokers
+    b.up = False
+    query = Subscription(world.options(maxOctetsPerTrigger="50", pollWait="1000"))
+    begun = query.latest(query.initial(), 1000)
+    a.waiting = ["a" * 10] * 50
+    at = query.latest(begun, 1000)
+    assert at.shards["A"] == 5
+    assert query.latest(at, 1000).shards["A"] == 10
+
+
+def test_a_broker_that_does_not_count_octets_is_not_taken_for_one_that_does(world: World) -> None:
+    for broker in world.brokers:
+        broker.counts = False
+        broker.waiting = ["a"]
+    with pytest.raises(ProtocolViolation, match="octets"):
+        Subscription(world.options(maxOctetsPerTrigger="50")).latest(Offsets("/queue/q#g", {}), 10)
+    assert Subscription(world.options()).latest(Offsets("/queue/q#g", {}), 10).shards == {"A": 1, "B": 1}

@@ -7,6 +7,7 @@ from typing import Final
 
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.taking import Pick
 from entrepot.core.sending.handing import hand_out
 
 POUR_STEP: Final = 200  # messages read at a time
@@ -30,7 +31,7 @@ def pour(
     moved = 0
     walk = source.stock.walk()
     while not walk.done:
-        for reference in source.taking.take(walk, POUR_STEP, POUR_STEP, None):
+        for reference in source.taking.take(walk, POUR_STEP, POUR_STEP, Pick(None)):
             number = int(reference.number)
             broker.journal.begin()
             try:

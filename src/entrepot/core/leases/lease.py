@@ -23,6 +23,7 @@ from entrepot.core.leases import lease_records as records
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.taking import Pick
 from entrepot.core.queue.walk import Walk
 from entrepot.core.records import KIND_CLAIM, KIND_LEASE
 from entrepot.core.scheduling.timed import Alarm
@@ -51,6 +52,7 @@ class Lease:
         self.after: int = 0  # only messages with higher numbers are claimed
         self.since: int = 0  # only messages with this time stamp or a later one: ms since 1970
         self.until: int = 0  # and none with a later one than this; 0: any
+        self.claimed: int = 0  # octets that the last claim added
         self.fresh: bool = True  # nobody has attached yet
         self.numbers: dict[int, int] = {}  # position -> message number
         self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
@@ -100,10 +102,12 @@ class Lease:
         self._fence_waiting()
         return self.epoch
 
-    def claim(self, journal: JournalCore, epoch: int, start: int, most: int) -> int:
+    def claim(self, journal: JournalCore, epoch: int, start: int, most: int, octets: int | None = None) -> int:
         """Extend the ledger to at most ``start + most`` and return its end; asking again gives the same range first.
 
-        It may give fewer than there are, or none yet, when bodies are large or a selector passes over many: ask again.
+        ``octets``: what is new ends with the message that reaches so many, of headers and bodies; 0: nothing is new.
+        How many it has, `claimed` says. It may give fewer than there are, or none yet, when bodies are large or a
+        selector passes over many: ask again.
         Raises LeaseError for a stale epoch, or a ``start`` outside of the ledger; StorageFull: nothing is claimed then.
         """
         self.fence(epoch)
@@ -116,12 +120,15 @@ class Lease:
         refusal = journal.refusal()
         if refusal is not None:
             raise again(refusal)
-        wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
+        wanted = 0 if octets == 0 else min(start + most - self.tail, CLAIM_MESSAGES_MAX)
+        self.claimed = 0
         if wanted > 0 and not (self.queue.gate.paused or self.queue.host.ceased):
             walk = self.walk or self.queue.stock.walk(self.after)
-            taken = self.queue.taking.take(walk, wanted, CLAIM_LOOKS, self.selector, self.since, self.until)
+            pick = Pick(self.selector, self.since, self.until, octets or 0)
+            taken = self.queue.taking.take(walk, wanted, CLAIM_LOOKS, pick)
+            self.claimed = int(pick.octets)
             # with a selector the next claim goes on where this one ended; behind the end it begins anew
-            self.walk = None if walk.done or not self.picky else walk
+            self.walk = None if walk.done or not self.picky or pick.is_full() else walk
             if taken:
                 self._take(journal, taken)
         return min(self.tail, start + most)
@@ -259,7 +266,14 @@ class Lease:
         self._fence_waiting()
 
     def wait(
-        self, journal: JournalCore, epoch: int, start: int, most: int, until: Instant, waiter: ClaimWaiter
+        self,
+        journal: JournalCore,
+        epoch: int,
+        start: int,
+        most: int,
+        until: Instant,
+        waiter: ClaimWaiter,
+        octets: int | None = None,
     ) -> Poll:
         """Let ``waiter`` know when `claim` has something to give, or at ``until``; `Poll.cancel` ends that.
 
@@ -268,6 +282,7 @@ class Lease:
         poll = Poll(until, self, journal, epoch, waiter)
         poll.start = start
         poll.most = most
+        poll.octets = octets
         self.waiting.append(poll)
         return poll
 
@@ -406,6 +421,7 @@ class Poll(Alarm):
         self.waiter: ClaimWaiter = waiter
         self.start: int = 0
         self.most: int = 0
+        self.octets: int | None = None
         self.looked: Instant = 0  # when the selector began its last pass
         self.planned: bool = False  # a further one is
 
@@ -432,7 +448,7 @@ class Poll(Alarm):
     def try_claim(self) -> bool:
         """Claim; return whether the waiter was told something."""
         try:
-            end = self.lease.claim(self.journal, self.epoch, self.start, self.most)
+            end = self.lease.claim(self.journal, self.epoch, self.start, self.most, self.octets)
         except EntrepotError as error:
             self.cancel()
             self.waiter.refused(error)

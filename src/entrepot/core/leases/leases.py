@@ -117,11 +117,20 @@ class Leases(QueueWatcher):
             return held
         return lease.release(self.host.journal)
 
-    def wait(self, lease: Lease, epoch: int, start: int, most: int, wait_ms: int, waiter: ClaimWaiter) -> Poll:
+    def wait(
+        self,
+        lease: Lease,
+        epoch: int,
+        start: int,
+        most: int,
+        wait_ms: int,
+        waiter: ClaimWaiter,
+        octets: int | None = None,
+    ) -> Poll:
         """Let ``waiter`` hear what can be claimed, at the latest after ``wait_ms``. Call it when a claim is empty."""
         host = self.host
         until = int(host.now) + wait_ms * MILLISECOND
-        poll = lease.wait(host.journal, epoch, start, most, until, waiter)
+        poll = lease.wait(host.journal, epoch, start, most, until, waiter, octets)
         lease.queue.stock.watch(_Arrivals(self, lease.queue))
         host.timetable.add(poll)
         if lease.walk is not None:

@@ -26,6 +26,7 @@ from entrepot.core.queue.dead_letters import (
     mark_origin,
 )
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.taking import Pick
 from entrepot.core.queue.walk import Walk
 from entrepot.core.sending.handing import hand_out
 from entrepot.journal.condition import again
@@ -180,7 +181,7 @@ class Move:
         return self.progress
 
     def _move(self, most: int) -> None:
-        taken = self.source.taking.take(self.walk, most, STEP_LOOKS, self.selector)
+        taken = self.source.taking.take(self.walk, most, STEP_LOOKS, Pick(self.selector))
         at = 0
         try:
             while at < len(taken):

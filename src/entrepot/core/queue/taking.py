@@ -13,10 +13,40 @@ from entrepot.core.queue.head import QueueHead
 from entrepot.core.queue.returns import Returns
 from entrepot.core.queue.stock import RELOAD_MESSAGES, Stock
 from entrepot.core.queue.walk import Found, Walk
+from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
 TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
 SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
+
+
+class Pick:
+    """Which messages are taken: those that ``selector`` lets pass, stamped within ``since`` and ``until`` (ms since
+    1970; 0: any), until their bodies have ``most`` octets together (0: any number). ``octets``: of those it took.
+    """
+
+    def __init__(self, selector: Predicate | None, since: i64 = 0, until: i64 = 0, most: i64 = 0) -> None:
+        self.selector: Predicate | None = selector
+        self.since: i64 = since
+        self.until: i64 = until
+        self.most: i64 = most
+        self.octets: i64 = 0
+
+    def is_full(self) -> bool:
+        """Return whether it has as many octets as it may; the message that reached that is in it."""
+        return self.most > 0 and self.octets >= self.most
+
+    def takes(self, message: Message) -> bool:
+        """Return whether ``message`` is taken, and count it."""
+        if message.timestamp < self.since or (self.until > 0 and message.timestamp > self.until):
+            return False
+        selector = self.selector
+        if selector is not None and not selector.matches(message):
+            return False
+        self.octets += len(message.raw)
+        if message.rare is not None:
+            self.octets += message.rare.large_length
+        return True
 
 
 class Taking:
@@ -50,25 +80,25 @@ class Taking:
         self.swept = reference
         return gone
 
-    def take(
-        self, walk: Walk, most: i64, looks: i64, selector: Predicate | None, since: i64 = 0, until: i64 = 0
-    ) -> list[Reference]:
+    def take(self, walk: Walk, most: i64, looks: i64, pick: Pick) -> list[Reference]:
         """Take up to ``most`` waiting messages out, in order, looking at no more than ``looks``: for a lease or a move.
 
-        Only those stamped ``since`` or later, and none later than ``until`` (ms since 1970; 0: any). The caller must
-        `Stock.finish` or `Stock.put_back` each. It ends early when bodies are large; ask ``walk.done``.
+        The caller must `Stock.finish` or `Stock.put_back` each. It ends early when bodies are large; ask ``walk.done``.
+        When ``pick`` is full, what the walk came to behind that is still there: begin another one.
         """
         taken: list[Reference] = []
         octets: i64 = 0
-        while not walk.done and len(taken) < most and looks > 0 and octets < TAKE_OCTETS:
+        while not walk.done and len(taken) < most and looks > 0 and octets < TAKE_OCTETS and not pick.is_full():
             found = walk.step(min(looks, most - len(taken)))
             looks -= len(found)
             wanted: list[Found] = []
             for each in found:
+                if pick.is_full():
+                    break
                 message = each.message
-                fits = message.timestamp >= since and (until == 0 or message.timestamp <= until)
-                fits = fits and (selector is None or selector.matches(message))
-                if fits or self.stock.is_over(message):
+                if self.stock.is_over(message):
+                    wanted.append(each)
+                elif pick.takes(message):
                     wanted.append(each)
                     octets += message.size
             for reference in self._out(wanted):

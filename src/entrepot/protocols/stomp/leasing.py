@@ -49,9 +49,10 @@ PAGE_OCTETS: Final = 512 * KIB  # half of what may wait for a slow reader: one p
 class _Claim(ClaimWaiter):
     """Answers a CLAIM that waits."""
 
-    def __init__(self, leasing: Leasing, lease: Lease, receipt: bytes) -> None:
+    def __init__(self, leasing: Leasing, lease: Lease, counted: bool, receipt: bytes) -> None:
         self.leasing: Leasing | None = leasing
         self.lease: Lease = lease
+        self.counted: bool = counted
         self.receipt: bytes = receipt
         self.poll: Poll | None = None
 
@@ -60,7 +61,7 @@ class _Claim(ClaimWaiter):
         leasing = self.leasing
         if leasing is not None:
             leasing.waiting.remove(self)
-            leasing.answer_claim(self.lease, int(end), self.receipt)
+            leasing.answer_claim(self.lease, int(end), self.counted, self.receipt)
 
     def refused(self, error: EntrepotError) -> None:
         """Say why there is nothing."""
@@ -195,21 +196,24 @@ class Leasing(Source):
         receipt = self.reader.receipt()
         start = whole_number(headers.get("start", str(lease.tail)), "start")
         most = whole_number(headers.get("max", str(CLAIM_DEFAULT)), "max")
+        octets = whole_number(headers["octets"], "octets") if "octets" in headers else None
+        if octets is not None and octets < 0:
+            raise Refused(f"octets is {octets}", remedy="how many the claim may add, 0 or more")
         wait_ms = whole_number(headers.get("wait", "0"), "wait")
         if not 0 <= wait_ms <= WAIT_MS_MAX:
             raise Refused(f"wait is {wait_ms}, which is not within 0 and {WAIT_MS_MAX} ms")
         lease.fence(epoch)
         if "demand" in headers:
             self._want(lease, _flag(headers["demand"], "demand"))
-        end = lease.claim(broker.journal, epoch, start, most)
+        end = lease.claim(broker.journal, epoch, start, most, octets)
         if end > start or wait_ms == 0 or most <= 0:
-            self.answer_claim(lease, end, receipt)
+            self.answer_claim(lease, end, octets is not None, receipt)
             return
         if len(self.waiting) >= WAITS_MAX:
             raise Refused(f"{WAITS_MAX} claims wait on this connection")
-        claim = _Claim(self, lease, receipt)
+        claim = _Claim(self, lease, octets is not None, receipt)
         self.waiting.append(claim)
-        claim.poll = broker.leases.wait(lease, epoch, start, most, wait_ms, claim)
+        claim.poll = broker.leases.wait(lease, epoch, start, most, wait_ms, claim, octets)
 
     def _want(self, lease: Lease, wanting: bool) -> None:
         """Let other brokers hear of this reader as of a consumer, until it says otherwise or its connection ends."""
@@ -238,9 +242,12 @@ class Leasing(Source):
         broker.subscribe(demand)
         self.demands.append(demand)
 
-    def answer_claim(self, lease: Lease, end: int, receipt: bytes) -> None:
-        """Say how far the ledger reaches now."""
-        self.answer(lease, {"end": str(end), "more": str(lease.more)}, receipt)
+    def answer_claim(self, lease: Lease, end: int, counted: bool, receipt: bytes) -> None:
+        """Say how far the ledger reaches now; ``counted``: and how many octets came to it by this claim."""
+        fields = {"end": str(end), "more": str(lease.more)}
+        if counted:
+            fields["octets"] = str(lease.claimed)
+        self.answer(lease, fields, receipt)
 
     # -- READ ---------------------------------------------------------------------------------------------------------
 

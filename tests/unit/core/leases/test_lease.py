@@ -159,6 +159,24 @@ def test_a_selector_claims_its_own_and_passes_over_the_rest(rig):
     assert rig.bodies("Q") == [str(n) for n in range(0, 20, 2)]
 
 
+@pytest.mark.parametrize("picky", [False, True])
+def test_what_is_new_ends_with_the_message_that_reaches_the_octets(rig, picky):
+    for number in range(20):
+        rig.send("Q", str(number % 10) * 100, properties={"n": number % 2})
+    lease = lease_of(rig)
+    epoch = lease.attach(rig.journal, selector_or_none("n = 1") if picky else None)
+    assert lease.claim(rig.journal, epoch, 0, 100, 0) == 0
+    assert lease.claimed == 0
+    end = lease.claim(rig.journal, epoch, 0, 100, 250)
+    assert end == 2
+    assert 250 <= lease.claimed < 400
+    assert lease.claim(rig.journal, epoch, 0, 100, 0) == 2
+    assert lease.claim(rig.journal, epoch, 2, 100, 1) == 3
+    assert lease.claim(rig.journal, epoch, 3, 100) == (10 if picky else 20)
+    wanted = range(1, 20, 2) if picky else range(20)
+    assert read(rig, lease, 0, len(wanted)) == [str(number % 10) * 100 for number in wanted]
+
+
 def test_expired_messages_are_not_claimed(rig):
     rig.send("Q", "short", ttl=10)
     rig.send("Q", "long")
