@@ -24,6 +24,7 @@ from entrepot.core.queue.dispatcher import Dispatcher
 from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.queue import UNKNOWN_DELIVERED, Queue
 from entrepot.core.queue.stock import Stock
+from entrepot.core.queue.taking import Pick
 from entrepot.core.queue.values import LastValues
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
 from entrepot.core.scheduling.timed import Dates
@@ -37,6 +38,7 @@ from entrepot.core.transactions.carrying import PRIVATE, Work
 from entrepot.driver.commit import Commit
 from entrepot.driver.effects import Answer, Course, Line
 from entrepot.driver.holding import Holding
+from entrepot.driver.holding import _Octets as Octets
 from entrepot.driver.offsets import Offsets
 from entrepot.driver.shard import Shard
 from entrepot.journal import window
@@ -204,6 +206,24 @@ LEASING_ENDS = Leasing.detach
 def still_wants(self: Leasing) -> None:
     self.demands.clear()
     LEASING_ENDS(self)
+
+
+PICKED = Pick.__init__
+LEASE_WRITTEN = Lease._write
+
+
+def as_if_none_were_held(self: Octets, shard: Shard, *, moved: bool) -> None:
+    self._left -= shard.ledger.take_octets()
+
+
+def without_a_bound(self: Pick, selector: Any, since: int = 0, until: int = 0, most: int = 0) -> None:
+    PICKED(self, selector, since, 0, most)
+
+
+def forgets_its_bound(self: Lease, journal: Any) -> None:
+    until, self.until = self.until, 0
+    LEASE_WRITTEN(self, journal)
+    self.until = until
 
 
 RECOVERED = Lease.recovered
@@ -435,6 +455,10 @@ BUGS = {
     ),
     "a driver forgets one part of what was decided": Bug(patches=((Commit, "_publish", all_but_one),)),
     "a driver settles what it has only claimed": Bug(patches=((Holding, "latest", settles_what_it_claims),)),
+    "a driver adds to what it holds already": Bug(patches=((Octets, "spend", as_if_none_were_held),)),
+    "a claim does not count octets": Bug(patches=((Pick, "is_full", lambda *_: False),)),
+    "a claim takes what came behind its bound": Bug(patches=((Pick, "__init__", without_a_bound),)),
+    "a broker forgets the bound of a lease": Bug(patches=((Lease, "_write", forgets_its_bound),)),
     "a driver never settles": Bug(patches=((Shard, "settle", never_settles),)),
     "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "found", as_it_was_lent),)),
     "what has expired is delivered": Bug(patches=((Stock, "is_over", lambda *_: False),)),

@@ -278,8 +278,7 @@ class Holding:
         ceilings: dict[str, int] = {}
         hungry = {shard.broker: shard for shard in live}
         left = budget
-        # of what a claim that waited has brought, too; a batch without a limit has none of octets either
-        octets = _Octets(0 if everything else self.query.octets, live)
+        octets = _Octets(0 if everything else self.query.octets)  # a batch without a limit has none of octets either
         first = True  # what a claim that waited has brought is asked for in any case
         while hungry and left > 0 and (first or not octets.are_spent()):
             first = False
@@ -290,7 +289,7 @@ class Holding:
                 wanted = min(self._limit(shard, low, share), ceilings.get(broker, NO_LIMIT) - low)
                 if wanted > 0:
                     ends[broker] = yield from shard.claim(low, wanted, octets.most(each))
-                    octets.spend(shard)
+                    octets.spend(shard, moved=ends[broker] > low)
                 left -= ends[broker] - low
                 if everything:
                     ceilings.setdefault(broker, shard.ledger.tail + shard.ledger.more)
@@ -309,7 +308,7 @@ class Holding:
             return False
         until = self._clock() + wait_ms / 1000
         each = shares(budget, [shard.broker for shard in live])
-        octets = _Octets(self.query.octets, live)
+        octets = _Octets(self.query.octets)
         for shard in live:
             low = self._low(shard, start)
             most = self._limit(shard, low, each[shard.broker])
@@ -328,10 +327,10 @@ class Holding:
 class _Octets:
     """How many octets a batch may still have."""
 
-    def __init__(self, most: int, live: list[Shard]) -> None:
+    def __init__(self, most: int) -> None:
         """``most``: 0 for any number."""
         self._limited = most > 0
-        self._left = most - sum(shard.ledger.take_octets() for shard in live)
+        self._left = most
 
     def are_spent(self) -> bool:
         """Return whether it is full."""
@@ -345,9 +344,14 @@ class _Octets:
         """Return how much of its share a shard may still claim."""
         return None if share is None else min(share, max(self._left, 0))
 
-    def spend(self, shard: Shard) -> None:
-        """``shard`` has claimed."""
-        self._left -= shard.ledger.take_octets()
+    def spend(self, shard: Shard, *, moved: bool) -> None:
+        """``shard`` was asked, and its range reaches further if it ``moved``.
+
+        What was there already is the batch, as large as it is: a run that Spark did not commit claimed it, or the
+        answer was lost. To add to it, each time that a run fails, would make batches that no memory holds.
+        """
+        brought = shard.ledger.take_octets()
+        self._left = 0 if moved and not brought else self._left - brought
 
 
 def _answered(live: list[Shard]) -> Course[list[Shard]]:

@@ -136,6 +136,7 @@ class Ledger:
         self.copies: dict[tuple[str, str], Copy] = {}
         self.transactions: list[Transaction] = []
         self.subscribers: dict[str, Subscriber] = {}
+        self.given_back: dict[str, int] = {}  # queue -> when a lease gave back what it held
         self.run = 0
         self.era = 0
         self.stops = 0

@@ -279,6 +279,10 @@ class CoreProgram(Client):
         if branch.commits is None:
             branch.commits = there and self.lots.chance(0.75)
         if not there and not branch.promised:
+            if branch.commits:  # it was there at an earlier look: the commit was done, or a crash was first
+                self._over(branch, UNKNOWN)
+                self.branch = None
+                return
             branch.commits, branch.asked = False, True
         self._decided(branch)
 

@@ -51,10 +51,13 @@ class Batches(Mortal):
         lots = self.lots
         selector = lots.one_of(("", "", "color = 'red'"))
         self.query = Query(
-            Subject(f"/queue/{queue}", name, selector),
+            Subject(f"/queue/{queue}", name, selector, until=self._bound()),
             Reach(((PLACE,),), discovers=False, tls={}, patience=PATIENCE),
             EARLIEST,
             lots.one_of((0, 20, 400)),
+            least=lots.one_of((0, 0, 5)),
+            delay_ms=lots.one_of((50, 500)),
+            octets=lots.one_of((0, 0, 60, 400)),
         )
         self.queue = queue
         self.most = most
@@ -63,8 +66,13 @@ class Batches(Mortal):
         self.checkpoint = Checkpoint()
         self.broker = ""
         self.held: dict[int, Copy] = {}  # read, and not settled as far as is known
+        self.sizes: dict[int, int] = {}  # octets of the body at each position
         self.ending = False
         self.holding: Holding
+
+    def _bound(self) -> int:
+        """Return a time behind which nothing is claimed, for some; 0: for the others."""
+        return self.world.wall() + self.lots.between(1, 2_000) if self.lots.chance(0.15) else 0
 
     # -- runs of the query --------------------------------------------------------------------------------------------
 
@@ -92,7 +100,8 @@ class Batches(Mortal):
             self._plan()
         else:
             start = checkpoint.end_of(checkpoint.committed - 1, self.holding)
-            budget = None if self.lots.chance(0.1) else self.lots.between(1, self.most)
+            everything = not self.query.octets and self.lots.chance(0.1)
+            budget = None if everything else self.lots.between(1, self.most)
             course = self.holding.latest(start, budget)
             self.program.run(course, lambda end: self._ended(start, end), self.failed)
 
@@ -158,12 +167,17 @@ class Batches(Mortal):
             return
         found = decode(message.body)
         for at, position in enumerate(found.positions):
-            headers = {**headers_of(found.headers[at]), "message-id": found.ids[at]}
+            fixed = {"message-id": found.ids[at], "timestamp": str(found.timestamps[at])}
+            headers = {**headers_of(found.headers[at]), **fixed}
             self._row(position, headers, found.bodies[at], rows)
 
     def _row(self, position: int, headers: dict[str, str], body: bytes, rows: dict[int, str]) -> None:
         copy = self.ledger.seen(self.queue, headers, body)
         rows[position] = headers.get("message-id", "")
+        self.sizes[position] = len(body)
+        until = self.query.subject.until
+        if until and int(headers["timestamp"]) > until:
+            self.world.violation(f"{self.name} read what was sent at {headers['timestamp']}, behind {until}")
         if copy is None:
             return
         if copy.gone:
@@ -181,6 +195,9 @@ class Batches(Mortal):
         low = start.shards.get(self.broker, end.first.get(self.broker, 0))
         if sorted(rows) != list(range(low, end.shards[self.broker])):
             self.world.violation(f"batch {batch} of {self.name} has the positions {sorted(rows)}: {start} to {end}")
+        before_last = sum(self.sizes.pop(position) for position in sorted(rows)[:-1])
+        if 0 < self.query.octets <= before_last:
+            self.world.violation(f"batch {batch} of {self.name} has more than {self.query.octets} octets")
         if checkpoint.rows.setdefault(batch, rows) != rows:
             self.world.violation(f"batch {batch} of {self.name} had other rows when it was run again")
         self.soon(lambda: self._commit(batch, rows))

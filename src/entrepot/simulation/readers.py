@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from entrepot.base.environment import Duration
 from entrepot.core.leases.wanting import LeaseReader as Demand
+from entrepot.protocols.session import NEVER
 from entrepot.protocols.stomp.client import Message
 from entrepot.protocols.stomp.ranges import decode, headers_of
 from entrepot.simulation.checkers import Copy, Subscriber
@@ -39,7 +40,8 @@ class Browsing(Client):
             return
         if copy.gone and copy.gone_at < self.began:
             self.world.violation(f"{copy.record.identity} is shown in {self.queue} and was settled before")
-        if message.message_id in self.shown:
+        # what a lease gives back stands behind the others, so a browser may come to it again (docs/leases.md)
+        if message.message_id in self.shown and self.ledger.given_back.get(self.queue, -1) < self.began:
             self.world.violation(f"{copy.record.identity} is shown twice by one browser of {self.queue}")
         self.shown[message.message_id] = True
 
@@ -98,6 +100,7 @@ class LeaseReader(Client):
             if base == tail:
                 self._let_go()
             self.releasing = False
+            self.ledger.given_back[self.queue] = self.world.time
         elif not self.settled_least <= base <= max(self.settled_most, self.settled_least) or tail < self.tail_least:
             self.world.violation(
                 f"{self.name} holds {base}..{tail}; settled {self.settled_least} to {self.settled_most}, "
@@ -228,6 +231,7 @@ class LeaseReader(Client):
 
     def _release(self) -> None:
         self.releasing = True
+        self.ledger.given_back[self.queue] = NEVER  # until it is known to be over
         for copy in self.held.values():
             copy.lease = ""  # from now on others may get it
         self.receipts[self._ask("RELEASE")] = self._released

@@ -46,6 +46,8 @@ class FakeBroker:
                 raise LeaseError(f"claim at {start} is outside of the ledger {self.base}..{len(self.ledger)}")
             wanted = max(0, start + most - len(self.ledger))
             left = int(headers["octets"]) if "octets" in headers else None
+            if left is not None and start < len(self.ledger):
+                wanted = 0
             claimed = 0
             while wanted > 0 and self.waiting and (left is None or claimed < left):
                 claimed += len(self.waiting[0])

@@ -425,3 +425,14 @@ def test_a_broker_that_does_not_count_octets_is_not_taken_for_one_that_does(worl
     with pytest.raises(ProtocolViolation, match="octets"):
         Subscription(world.options(maxOctetsPerTrigger="50")).latest(Offsets("/queue/q#g", {}), 10)
     assert Subscription(world.options()).latest(Offsets("/queue/q#g", {}), 10).shards == {"A": 1, "B": 1}
+
+
+def test_what_a_run_claimed_that_failed_is_the_next_batch_and_nothing_is_added(world: World) -> None:
+    a, b = world.brokers
+    b.up = False
+    a.waiting = ["a" * 10] * 50
+    for _ in range(4):
+        query = Subscription(world.options(maxOctetsPerTrigger="50"))
+        at = query.latest(query.initial(), 1000)
+        assert at.shards["A"] == 5
+    assert query.latest(at, 1000).shards["A"] == 10

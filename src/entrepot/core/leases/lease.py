@@ -105,9 +105,9 @@ class Lease:
     def claim(self, journal: JournalCore, epoch: int, start: int, most: int, octets: int | None = None) -> int:
         """Extend the ledger to at most ``start + most`` and return its end; asking again gives the same range first.
 
-        ``octets``: what is new ends with the message that reaches so many, of headers and bodies; 0: nothing is new.
-        How many it has, `claimed` says. It may give fewer than there are, or none yet, when bodies are large or a
-        selector passes over many: ask again.
+        ``octets``: what is new ends with the message that reaches so many, of headers and bodies; 0: nothing is new,
+        nor where something was claimed behind ``start`` before. How many it has, `claimed` says. It may give fewer than
+        there are, or none yet, when bodies are large or a selector passes over many: ask again.
         Raises LeaseError for a stale epoch, or a ``start`` outside of the ledger; StorageFull: nothing is claimed then.
         """
         self.fence(epoch)
@@ -120,7 +120,9 @@ class Lease:
         refusal = journal.refusal()
         if refusal is not None:
             raise again(refusal)
-        wanted = 0 if octets == 0 else min(start + most - self.tail, CLAIM_MESSAGES_MAX)
+        wanted = min(start + most - self.tail, CLAIM_MESSAGES_MAX)
+        if octets is not None and (octets == 0 or start < self.tail):
+            wanted = 0  # how large what was claimed before is, nobody knows any more
         self.claimed = 0
         if wanted > 0 and not (self.queue.gate.paused or self.queue.host.ceased):
             walk = self.walk or self.queue.stock.walk(self.after)

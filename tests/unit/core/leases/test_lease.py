@@ -171,6 +171,8 @@ def test_what_is_new_ends_with_the_message_that_reaches_the_octets(rig, picky):
     assert end == 2
     assert 250 <= lease.claimed < 400
     assert lease.claim(rig.journal, epoch, 0, 100, 0) == 2
+    assert lease.claim(rig.journal, epoch, 1, 100, 250) == 2, "what was claimed before is the answer"
+    assert lease.claimed == 0
     assert lease.claim(rig.journal, epoch, 2, 100, 1) == 3
     assert lease.claim(rig.journal, epoch, 3, 100) == (10 if picky else 20)
     wanted = range(1, 20, 2) if picky else range(20)
