@@ -3,13 +3,21 @@
 A body that is held whole is written whole, once for each connection that gets it. One subscription more costs nothing
 while bodies are short; 50 MiB for thirty of them were 3 GB, and five seconds in which nobody else was served. So a long
 one leaves over several turns, and none is begun while peers leave too much unread (`core/queue/copying.py`).
+
+Peers that never read must not keep others from their messages: whoever waits gets his copy all the same when it is
+time, one of them every `PATIENCE`. A peer that has one gets no other before he has read it.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
+from entrepot.base.environment import SECOND, Instant
 from entrepot.core.effort import Effort, Rest
+
+PATIENCE: Final = 1 * SECOND
 
 
 class Room:
@@ -20,19 +28,41 @@ class Room:
         self.most: i64 = most
         self.unread: i64 = 0
         self.waiting: list[Rest] = []
+        self.overdue: i64 = 0  # copies that may be made all the same
+        self.due: i64 = 0  # when the last of those who wait gets his
 
     def is_there(self) -> bool:
         """Return whether another copy may be made."""
         return self.unread <= self.most
 
-    def wait(self, rest: Rest) -> None:
-        """Let ``rest`` go on when there is room."""
+    def take(self) -> bool:
+        """Return whether somebody who waited may make a copy now."""
+        if self.unread <= self.most:
+            return True
+        if self.overdue == 0:
+            return False
+        self.overdue -= 1
+        return True
+
+    def wait(self, rest: Rest, now: Instant) -> Instant:
+        """Let ``rest`` go on when there is room; return when to call `hurry` for it if there was none until then."""
         self.waiting.append(rest)
+        self.due = max(self.due, now) + PATIENCE
+        return int(self.due)
+
+    def hurry(self, rest: Rest) -> None:
+        """Its time has come: let ``rest`` go on, if it still waits."""
+        if rest in self.waiting:
+            self.waiting.remove(rest)
+            self.overdue += 1
+            self.effort.later(rest)
 
     def left(self, unread: i64) -> None:
         """All peers together leave so many octets unread now."""
         self.unread = unread
-        if self.waiting and self.is_there():
-            for rest in self.waiting:
-                self.effort.later(rest)
-            self.waiting.clear()
+        if unread > self.most:
+            return
+        self.overdue = 0
+        for rest in self.waiting:
+            self.effort.later(rest)
+        self.waiting.clear()

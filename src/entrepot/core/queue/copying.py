@@ -33,7 +33,7 @@ class Copying(Measurement):
     def step(self) -> bool:
         """Return whether there is."""
         room = self.room
-        if room is None or not room.is_there():
+        if room is None or not room.take():
             return False
         room.effort.spent += self.octets >> OCTETS_SHIFT
         return True

@@ -11,8 +11,22 @@ from mypy_extensions import i64
 
 from entrepot.base.reasons import UNSENDABLE, Reason
 from entrepot.core.effort import Effort, Rest
+from entrepot.core.ports import QueueAlarm
 from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.consumer import Consumer, Measurement, Pause, Source
+from entrepot.core.room import Room
+
+
+class _Overdue(QueueAlarm):
+    """Lets one go on that has waited for room long enough."""
+
+    def __init__(self, due: int, room: Room, rest: Rest) -> None:
+        super().__init__(due)
+        self.room = room
+        self.rest = rest
+
+    def ring(self, now: int) -> None:
+        self.room.hurry(self.rest)
 
 
 class Measuring(Rest):
@@ -50,7 +64,8 @@ class Measuring(Rest):
         while here and not self.measurement.step():
             room = self.measurement.room
             if room is not None:
-                room.wait(self)
+                host = self.source.host
+                host.timetable.add(_Overdue(room.wait(self, int(host.now)), room, self))
                 return
             if self.effort.is_over():
                 self.effort.later(self)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.core.effort import OCTETS_SHIFT, Effort, Rest
 from entrepot.core.queue.copying import LONG_OCTETS, copied
-from entrepot.core.room import Room
+from entrepot.core.room import PATIENCE, Room
 from entrepot.model.message import Message
 from kit import Reader, Rig
 
@@ -63,6 +64,27 @@ def test_none_is_made_while_peers_leave_too_much_unread() -> None:
     assert rig.broker.memory.used == readers[0].deliveries[0].message.size + readers[0].deliveries[1].message.size
 
 
+def test_peers_that_never_read_do_not_keep_others_from_their_messages() -> None:
+    rig = Rig()
+    readers = topic(rig)[:5]
+    room = rig.broker.room
+    room.left(room.most + 1)
+    rig.send("topic://T", LONG)
+    rig.broker.effort.go_on()
+    seen = []
+    for _ in range(4):
+        seen.append(sum(served([reader]) for reader in rig.readers))
+        rig.wait(PATIENCE // MILLISECOND)
+    assert seen == [0, 1, 2, 3], "one each second, however many wait"
+    room.left(room.most)
+    while rig.broker.effort.rests:
+        rig.broker.effort.go_on()
+    assert served(readers) == len(readers)
+    rig.wait(READERS * PATIENCE // MILLISECOND)
+    room.left(room.most + 1)
+    assert not room.take(), "what was left of their patience is forgotten when there is room"
+
+
 def test_what_waits_for_room_goes_back_where_its_reader_leaves() -> None:
     rig = Rig()
     room = rig.broker.room
@@ -101,7 +123,7 @@ def test_whoever_waits_for_room_asks_for_a_turn_once_there_is_some() -> None:
     room = Room(effort, 100)
     waiter = Waiter()
     room.left(101)
-    room.wait(waiter)
+    assert room.wait(waiter, 5) == 5 + PATIENCE
     room.left(150)
     assert not effort.rests
     room.left(100)
