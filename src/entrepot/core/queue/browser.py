@@ -9,7 +9,9 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.queue.backlog import LEVELS, Reference
+from entrepot.core.queue.copying import LONG_OCTETS, copied
 from entrepot.core.queue.queue import Queue
 from entrepot.core.queue.walk import Flight, Walk
 from entrepot.model.message import Message
@@ -89,7 +91,8 @@ class Browser:
     """A look through ``queues``, one after the other. ``waiting``: only at what nobody has.
 
     `next` may be called as slowly as the reader likes; what leaves meanwhile is not shown, nothing is shown twice. One
-    with a large body is the last that comes at once: who shows it may have to read it first.
+    with a large body is the last that comes at once: who shows it may have to read it first. So is the one with which
+    what is in memory may become longer than a copy that is made without asking (`core/queue/copying.py`).
     """
 
     def __init__(self, queues: list[Queue], selector: Predicate | None, *, waiting: bool = False) -> None:
@@ -137,6 +140,7 @@ class Browser:
             self.flight.refresh()
         looks: i64 = max(most, LOOKS)
         large = False
+        octets: i64 = 0
         while not walk.done and len(found) < most and looks > 0 and not large:
             step = walk.step(min(looks, most - len(found), self._pace))
             looks -= len(step)
@@ -155,11 +159,13 @@ class Browser:
                         attempts = queue.stock.attempts.get(int(message.number), 0)
                     self.deliveries.append(int(attempts))
                     rare = message.rare
-                    if rare is not None and rare.large_id != 0:
+                    octets += copied(message, -1)
+                    if octets >= LONG_OCTETS or (rare is not None and rare.large_id != 0):
                         large = True
                         walk.back_to(each)
                         self._pace = 1
                         break
+        queue.effort.spent += octets >> OCTETS_SHIFT
         if walk.done and self.at >= len(self.queues):
             self.walk = None
         self.shown += len(found)

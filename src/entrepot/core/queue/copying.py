@@ -39,11 +39,14 @@ class Copying(Measurement):
         return True
 
 
-def copied(message: Message, consumer: Consumer) -> i64:
-    """Return how many octets ``consumer`` may be written of what is in memory of ``message``."""
+def copied(message: Message, speaks: i64) -> i64:
+    """Return how many octets may be written of what is in memory of ``message``.
+
+    ``speaks``: the code of the language whose messages this reader gets as they are; -1: of none, or not known.
+    """
     octets: i64 = len(message.raw)
     rare = message.rare
-    if rare is not None and rare.deflated and message.language.code != consumer.speaks:
+    if rare is not None and rare.deflated and message.language.code != speaks:
         return min(octets * DEFLATE_RATIO_MAX, INFLATED_OCTETS_MAX)
     return octets
 
@@ -53,7 +56,7 @@ def to_find_out(host: Host, message: Message, consumer: Consumer) -> Measurement
     rare = message.rare
     if rare is not None and rare.large_id != 0:
         return consumer.measure(message)
-    octets = copied(message, consumer)
+    octets = copied(message, consumer.speaks)
     effort = host.effort
     if octets >= LONG_OCTETS and (effort.is_over() or not host.room.is_there()):
         return Copying(host.room, octets)

@@ -7,8 +7,10 @@ import random
 import pytest
 
 from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.owners import ConnectionOwner
 from entrepot.core.queue.browser import Browser
+from entrepot.core.queue.copying import LONG_OCTETS
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import parse, parse_one
 from kit import Rig, body_of
@@ -49,6 +51,26 @@ def test_in_the_order_of_delivery_whoever_has_it(step: int) -> None:
     gone = {reader.deliveries[0].body for reader in readers}
     expected = [str(at) for odd in (1, 0) for at in range(odd, 60, 2) if str(at) not in gone]
     assert look(rig, "Q", step) == expected
+
+
+@pytest.mark.parametrize("deflated", [False, True])
+def test_what_is_long_in_memory_comes_a_few_at_a_time_and_counts_as_work(deflated: bool) -> None:
+    rig = Rig()
+    bodies = [str(at) * (2_000 if deflated else 2 * LONG_OCTETS) for at in range(6)]
+    for body in bodies:
+        message = rig.message(body, "Q")
+        message.need_rare().deflated = deflated
+        rig.broker.send(message, rig.broker.target(parse("queue://Q")))
+    browser = rig.broker.reading.browse(parse("queue://Q"), None)
+    effort = rig.broker.effort
+    seen: list[str] = []
+    while not browser.done:
+        effort.begin()
+        step = browser.next(1000)
+        assert len(step) <= 1
+        assert effort.spent >= len(step) * (LONG_OCTETS >> OCTETS_SHIFT)
+        seen += [body_of(message) for message in step]
+    assert seen == bodies
 
 
 def test_what_a_transaction_keeps_and_what_is_set_aside_is_shown() -> None:
