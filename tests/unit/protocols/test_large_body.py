@@ -11,6 +11,7 @@ from entrepot.model.address import parse
 from entrepot.model.message import Message
 from entrepot.protocols import large_body
 from entrepot.protocols.amqp.performatives import Flow
+from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.headers import TYPE_BYTES, TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.packets import (
     FlowToken,
@@ -465,6 +466,32 @@ def test_a_bomb_is_counted_over_turns_for_a_reader_by_lease(form: bytes, monkeyp
     assert octets.count(BOMB) == 1
     assert large < octets.index(b"small") < octets.index(b"receipt-id:c")
     turns.check(len(BOMB))
+
+
+def packed(hub: Hub, body: bytes) -> None:
+    """Put a short message of CORE into the queue, which is compressed."""
+    headers = Headers()
+    headers.address, headers.kind, headers.durable = "q", TYPE_BYTES, True
+    octets = assembled(zlib.compress(body), headers, {ROUTING: ANYCAST, "_AMQ_LARGE_COMPRESSED": True})
+    broker = hub.rig.broker
+    broker.send(message_of(octets, "q"), broker.target(parse("queue://q")))
+
+
+@pytest.mark.parametrize("form", [b"", b"form:batch\n"])
+def test_what_inflates_is_given_by_lease_a_few_at_a_time(form: bytes) -> None:
+    hub = Hub()
+    body = bytes(2 << 20)
+    for _ in range(8):
+        packed(hub, body)
+    session = leased(hub, form)
+    pieces = []
+    done(hub)
+    while octets := session.outgoing():
+        pieces.append(len(octets))
+        hub.rig.turn()
+        done(hub)
+    assert sum(pieces) > 8 * len(body)
+    assert max(pieces) < 2 * len(body)
 
 
 @pytest.mark.parametrize("form", [b"", b"form:batch\n"])

@@ -44,6 +44,7 @@ CLAIM_DEFAULT: Final = 1_000
 
 PAGE_MESSAGES: Final = 512
 PAGE_OCTETS: Final = 512 * KIB  # half of what may wait for a slow reader: one page is written while another is sent
+PAGE_OCTETS_MOST: Final = 2 * PAGE_OCTETS  # what was compressed is longer in a page than where it was read
 
 
 class _Claim(ClaimWaiter):
@@ -294,7 +295,7 @@ class Leasing(Source):
             self._write_batch(reading, messages)
             return
         for message in messages:
-            if not self._write_single(reading, message):
+            if self.outlet.choked or not self._write_single(reading, message):
                 return
 
     def is_looking(self) -> bool:
@@ -351,6 +352,8 @@ class Leasing(Source):
                 destination = self._kind(reading).encode() + address.encode()
             self._write_entry(reading, message, destination)
             reading.at += 1
+            if len(self.page) >= PAGE_OCTETS_MOST:
+                break
         self._write_frame(reading, first)
 
     def _write_entry(self, reading: Reading, message: Message, destination: bytes) -> None:
