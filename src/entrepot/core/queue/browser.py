@@ -13,7 +13,7 @@ from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.queue.backlog import LEVELS, Reference
 from entrepot.core.queue.copying import LONG_OCTETS, copied
 from entrepot.core.queue.queue import Queue
-from entrepot.core.queue.walk import Flight, Walk
+from entrepot.core.queue.walk import Flight, Found, Walk
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -151,13 +151,7 @@ class Browser:
                 expired = message.expiration != 0 and message.expiration <= queue.host.wall
                 if not expired and (self.selector is None or self.selector.matches(message)):
                     found.append(message)
-                    reference = each.reference
-                    attempts: i64 = 0
-                    if reference is not None:
-                        attempts = reference.deliveries
-                    elif queue.stock.attempts:
-                        attempts = queue.stock.attempts.get(int(message.number), 0)
-                    self.deliveries.append(int(attempts))
+                    self.deliveries.append(_attempts(queue, each))
                     rare = message.rare
                     octets += copied(message, -1)
                     if octets >= LONG_OCTETS or (rare is not None and rare.large_id != 0):
@@ -170,3 +164,12 @@ class Browser:
             self.walk = None
         self.shown += len(found)
         return found
+
+
+def _attempts(queue: Queue, found: Found) -> int:
+    """Return how often what was found in ``queue`` was delivered, as far as that is known."""
+    reference = found.reference
+    if reference is not None:
+        return int(reference.deliveries)
+    attempts = queue.stock.attempts
+    return int(attempts.get(int(found.message.number), 0)) if attempts else 0
