@@ -63,6 +63,7 @@ class Room:
         if unread > self.most:
             return
         self.overdue = 0
+        self.due = 0
         for rest in self.waiting:
             self.effort.later(rest)
         self.waiting.clear()

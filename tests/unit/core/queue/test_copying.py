@@ -131,3 +131,13 @@ def test_whoever_waits_for_room_asks_for_a_turn_once_there_is_some() -> None:
     room.left(101)
     room.left(0)
     assert effort.rests == [waiter]
+
+
+def test_who_waits_later_does_not_wait_for_the_patience_of_those_who_had_room_before() -> None:
+    room = Room(Effort(), 100)
+    room.left(101)
+    for _ in range(1_000):
+        room.wait(Waiter(), 5)
+    room.left(0)
+    room.left(101)
+    assert room.wait(Waiter(), 7) == 7 + PATIENCE
