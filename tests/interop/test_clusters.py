@@ -5,6 +5,8 @@ The clients are unmodified ones of Artemis. One reads the topology, others send 
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -71,6 +73,16 @@ def test_what_is_sent_to_one_node_is_read_on_the_other(tmp_path: Path, kinds: tu
 
 def played(home: Path, kinds: tuple[str, str], program: str) -> str:
     """Return what the Java ``program`` prints that knows the nodes of a cluster, of these kinds."""
+    with pair(home, kinds) as (nodes, _):
+        jars = maven.jars(CLIENT)
+        classes = compiled({one.name: one.read_text() for one in SOURCES.glob("*.java")}, f"{jars}/*")
+        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}/*", program]
+        return run([*command, *(each.url for each in nodes)])
+
+
+@contextlib.contextmanager
+def pair(home: Path, kinds: tuple[str, str]) -> Iterator[tuple[list[Artemis | Entrepot], list[str]]]:
+    """Run two nodes that know each other; yield them, and where the Python client finds them."""
     ports = free_port(), free_port()
     nodes = [node(kind, home / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)]
     try:
@@ -78,10 +90,7 @@ def played(home: Path, kinds: tuple[str, str], program: str) -> str:
             each.start()
         for each in nodes:
             each.await_ready()
-        jars = maven.jars(CLIENT)
-        classes = compiled({one.name: one.read_text() for one in SOURCES.glob("*.java")}, f"{jars}/*")
-        command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}/*", program]
-        return run([*command, *(each.url for each in nodes)])
+        yield nodes, [f"core://127.0.0.1:{port}" for port in ports]
     finally:
         for each in nodes:
             each.kill()

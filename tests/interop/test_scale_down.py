@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import artemis
 import pytest
-from artemis import Artemis
 from classic import free_port
-from ours import Entrepot, member
-from test_clusters import CLUSTER, node
+from ours import member
+from test_clusters import CLUSTER, pair
 
 import entrepot
 from entrepot import Message
@@ -56,28 +54,12 @@ async def read(url: str, queue: str, most: int) -> list[object]:
     return found
 
 
-@contextlib.contextmanager
-def pair(home: Path, kinds: tuple[str, str]) -> Iterator[tuple[Artemis | Entrepot, str, str]]:
-    """Run two nodes that know each other; yield the first one, its URL, and that of the other."""
-    ports = free_port(), free_port()
-    nodes = [node(kind, home / f"n{at}", f"n{at}", ports[at], ports[1 - at]) for at, kind in enumerate(kinds)]
-    try:
-        for each in nodes:
-            each.start()
-        for each in nodes:
-            each.await_ready()
-        yield nodes[0], *(f"core://127.0.0.1:{port}" for port in ports)  # type: ignore[misc]
-    finally:
-        for each in nodes:
-            each.kill()
-
-
 @pytest.mark.parametrize("kinds", [("ours", "artemis"), ("artemis", "ours")], ids="-".join)
 def test_a_node_that_stops_gives_all_to_the_other(
     tmp_path: Path, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("test_clusters.CLUSTER", CLUSTER + SCALES + SCALES_END)
-    with pair(tmp_path, kinds) as (going, here, there):
+    with pair(tmp_path, kinds) as ((going, _), (here, there)):
         asyncio.run(fill(here))
         going.stop()
         assert asyncio.run(read(there, "moved", COUNT)) == [str(number) for number in range(COUNT)]
@@ -180,7 +162,7 @@ def test_what_a_producer_sends_again_to_the_node_that_took_over_is_known_there(
                 with contextlib.suppress(EntrepotError):  # it may say that it has it
                     await producer.send(Message(one, properties={"_AMQ_DUPL_ID": one}))
 
-    with pair(tmp_path, kinds) as (going, here, there):
+    with pair(tmp_path, kinds) as ((going, _), (here, there)):
         ids = [f"a longer id, of a message {number}" for number in range(COUNT)]
         asyncio.run(send(here, ids))
         going.stop()
