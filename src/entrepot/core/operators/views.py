@@ -65,7 +65,10 @@ class ConsumerView(msgspec.Struct, frozen=True):
 
 
 class LeaseView(msgspec.Struct, frozen=True):
-    """One lease: who holds how much of what. ``begins``: "earliest", "latest", or a time stamp in ms since 1970."""
+    """One lease: who holds how much of what. ``begins``: "earliest", "latest", or a time stamp in ms since 1970.
+
+    ``until``: nothing that is stamped later is claimed, ms since 1970; 0: anything is.
+    """
 
     queue: str
     group: str
@@ -75,6 +78,7 @@ class LeaseView(msgspec.Struct, frozen=True):
     held: int
     selector: str
     begins: str
+    until: int
 
 
 class StageView(msgspec.Struct, frozen=True):
@@ -200,6 +204,7 @@ def list_leases(broker: BrokerCore) -> list[LeaseView]:
             held=lease.held,
             selector="" if lease.selector is None else lease.selector.text,
             begins=lease.begins,
+            until=lease.until,
         )
         for _, lease in sorted(broker.leases.held.items())
     ]
