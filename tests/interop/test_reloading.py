@@ -18,6 +18,7 @@ from ours import like_artemis
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Artemis: {unavailable()}")
 
 PATIENCE_S: Final = 20.0
+STILL_S: Final = 0.7  # more than two periods of looking at the file
 REFRESH: Final = "<configuration-file-refresh-period>300</configuration-file-refresh-period>"
 ADDRESSES: Final = """
 <address name="first"><anycast><queue name="first"/></anycast></address>
@@ -43,7 +44,7 @@ INCLUDED: Final = '<addresses xmlns="urn:activemq:core"/>'
 
 
 class Changing:
-    """One broker whose file is changed step by step; `facts` is what it shows after each."""
+    """One broker whose file is changed step by step; `settled` is what it shows after each."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -65,6 +66,16 @@ class Changing:
             if time.monotonic() > until:
                 raise AssertionError(f"no {name}: {(self.broker.home / 'log').read_text()[-2000:]}")
             time.sleep(0.05)
+
+    def settled(self) -> dict[str, Any]:
+        """What it shows when that stands still: a file is taken over part by part, the queue waited for among the first."""
+        until = time.monotonic() + PATIENCE_S
+        before, now = None, self.facts()
+        while now != before:
+            assert time.monotonic() < until, f"never the same twice: {before}, then {now}"
+            time.sleep(STILL_S)
+            before, now = now, self.facts()
+        return now
 
     def facts(self) -> dict[str, Any]:
         ask = self.manager.ask
@@ -88,7 +99,7 @@ def scenario(broker: Broker) -> list[dict[str, Any]]:
     """Change the file of one broker, and say what came of each change."""
     broker.start().await_ready()
     one = Changing(broker)
-    seen = [one.facts()]
+    seen = [one.settled()]
     one.manager.ask("broker", "createDivert", "by hand", "by hand", "second", "fourth", False, None, None)
     one.manager.ask("broker", "createQueue", "forced.q", "forced.by.hand", "ANYCAST")
     one.write(
@@ -105,33 +116,33 @@ def scenario(broker: Broker) -> list[dict[str, Any]]:
         ("<addresses>", '<addresses><address name="step1"><anycast><queue name="step1"/></anycast></address>'),
     )
     one.await_queue("step1")
-    seen.append(one.facts())
+    seen.append(one.settled())
     one.file.write_text(one.text.replace("</core>", "</cor>"))  # broken: what held goes on to hold
     time.sleep(1.0)
-    seen.append(one.facts())
+    seen.append(one.settled())
     one.write(
         ("</addresses>", '<address name="step2"><anycast><queue name="step2"/></anycast></address></addresses>'),
         ('<address name="forced.q"><anycast><queue name="forced.q"/></anycast></address>', ""),
         ("</core>", BRIDGES.format(to="step1") + "</core>"),
     )
     one.await_queue("step2")
-    seen.append(one.facts())
+    seen.append(one.settled())
     one.write(
         ("<forwarding-address>there</forwarding-address>", "<forwarding-address>elsewhere</forwarding-address>"),
         ("</addresses>", '<address name="step3"><anycast><queue name="step3"/></anycast></address></addresses>'),
     )
     one.await_queue("step3")
-    seen.append(one.facts())
+    seen.append(one.settled())
     one.write(
         (one.text[one.text.index("<bridges>") : one.text.index("</bridges>") + len("</bridges>")], ""),
         ("</addresses>", '<address name="step4"><anycast><queue name="step4"/></anycast></address></addresses>'),
     )
     one.await_queue("step4")
-    seen.append(one.facts())
+    seen.append(one.settled())
     one.manager.ask("broker", "destroyQueue", "step4")
     os.utime(one.file)  # touched, and not changed
     one.await_queue("step4")
-    seen.append(one.facts())
+    seen.append(one.settled())
     one.manager.ask("broker", "destroyQueue", "step4")
     one.manager.ask("broker", "reloadConfigurationFile")
     one.await_queue("step4")
@@ -142,7 +153,7 @@ def scenario(broker: Broker) -> list[dict[str, Any]]:
     broker.kill()
     broker.start().await_ready()
     one.manager = Manager(broker)
-    seen.append(one.facts())
+    seen.append(one.settled())
     one.manager.close()
     return seen
 
