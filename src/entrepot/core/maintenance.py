@@ -23,7 +23,6 @@ from entrepot.core.stages.stage import Stages
 from entrepot.model.address import MULTICAST
 
 SWEEP_EVERY: Final = 1_000_000_000  # ns between two looks at expiry, slow consumers and unused queues
-EXPIRED_UNITS: Final = 8  # of `core/effort.py`: a message that expires, and may become a dead letter
 SWEEP_MESSAGES: Final = 400  # a queue and sweep: Classic's maxExpirePageSize
 
 
@@ -93,7 +92,8 @@ class Maintenance:
             queue = queues.pop()
             if queue.deleted:
                 continue
-            self.host.effort.spent += 1 + EXPIRED_UNITS * queue.taking.sweep(SWEEP_MESSAGES)
+            self.host.effort.spent += 1
+            queue.taking.sweep(SWEEP_MESSAGES)
             queue.dispatcher.advance()
             if queue.policy.slow_after > 0:
                 self._find_slow(queue)

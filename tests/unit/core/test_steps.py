@@ -64,7 +64,7 @@ def test_a_deleted_queue_does_not_keep_one_of_its_name_from_its_search() -> None
 
 @pytest.mark.parametrize("selector", ["", "colour is null"])
 def test_what_is_over_expires_in_steps(selector: str) -> None:
-    rig = rig_with(8)
+    rig = rig_with(8, units=60)
     for number in range(50):
         rig.send("Q", str(number), ttl=10)
     rig.send("Q", "fresh")

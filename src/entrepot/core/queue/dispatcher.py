@@ -29,7 +29,6 @@ from entrepot.model.message import Message
 
 RELOAD_BELOW: Final = 512  # references in memory below which a paged queue reads on: half of a usual prefetch
 SEARCH_STEP: Final = 2_000  # messages that a selective consumer may look through before others have their turn
-EXPIRED_LOOKS: Final = 4  # one message that expires is as much work as looking at so many: it may become a dead letter
 
 SEARCHED: Final = 0  # what a search on disk comes to: nothing there
 FOUND: Final = 1
@@ -207,7 +206,6 @@ class Dispatcher(Onward):
     def _dispatch_simply(self) -> None:
         backlog = self.backlog
         roster = self.roster
-        gone: i64 = 0
         while roster.ready:
             if backlog.paged_count > 0 and backlog.is_starved(RELOAD_BELOW, RELOAD_OCTETS // 2):
                 self.stock.reload()
@@ -215,8 +213,7 @@ class Dispatcher(Onward):
             if reference is None:
                 break
             if not self.returns.is_live(reference):
-                gone += 1
-                if gone > self.effort.stride // EXPIRED_LOOKS:
+                if self.effort.is_over():
                     self._step_later()
                     break
                 continue
@@ -276,9 +273,10 @@ class Dispatcher(Onward):
         ranked = backlog.paged_count > 0 and backlog.levels is not None
         level: i64 = LEVELS
         looks: i64 = 0
+        gone = False  # something expired, which is work by itself
         while reference is not None:
             looks += 1
-            if looks > self.effort.stride:
+            if looks > self.effort.stride or (gone and self.effort.is_over()):
                 self.effort.spent += looks
                 consumer.cursor = reference
                 self._step_later()
@@ -298,7 +296,7 @@ class Dispatcher(Onward):
             if self.roster.may_take(consumer, reference.message):
                 consumer.cursor = reference
                 if not self.returns.is_live(reference):
-                    looks += EXPIRED_LOOKS
+                    gone = True
                     reference = following
                     continue
                 self.stock.remove(reference)
