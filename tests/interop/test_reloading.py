@@ -68,7 +68,7 @@ class Changing:
             time.sleep(0.05)
 
     def settled(self) -> dict[str, Any]:
-        """What it shows when that stands still: a file is taken over part by part, the queue waited for among the first."""
+        """What it shows once that stands still: a file is taken over part by part, and step N is among the first."""
         until = time.monotonic() + PATIENCE_S
         before, now = None, self.facts()
         while now != before:

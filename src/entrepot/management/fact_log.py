@@ -1,4 +1,4 @@
-"""The broker's log of what happens: counts all facts, and writes those that an operator should see."""
+"""The broker's log of what happens: counts all facts, and writes those that an operator should see. [C]"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from entrepot.core.queue.copying import COPY_OCTETS, to_find_out
 from entrepot.core.queue.dispatch import Roster
 from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.measuring import Measuring
-from entrepot.core.queue.returns import Onward, Returns
+from entrepot.core.queue.returns import EXPIRED_UNITS, Onward, Returns
 from entrepot.core.queue.stock import RELOAD_OCTETS, RELOAD_STEP, Stock
 from entrepot.model.message import Message
 
@@ -206,6 +206,7 @@ class Dispatcher(Onward):
     def _dispatch_simply(self) -> None:
         backlog = self.backlog
         roster = self.roster
+        gone: i64 = 0
         while roster.ready:
             if backlog.paged_count > 0 and backlog.is_starved(RELOAD_BELOW, RELOAD_OCTETS // 2):
                 self.stock.reload()
@@ -213,7 +214,8 @@ class Dispatcher(Onward):
             if reference is None:
                 break
             if not self.returns.is_live(reference):
-                if self.effort.is_over():
+                gone += EXPIRED_UNITS
+                if gone > self.effort.stride or self.effort.is_over():
                     self._step_later()
                     break
                 continue
@@ -273,10 +275,10 @@ class Dispatcher(Onward):
         ranked = backlog.paged_count > 0 and backlog.levels is not None
         level: i64 = LEVELS
         looks: i64 = 0
-        gone = False  # something expired, which is work by itself
+        gone: i64 = 0
         while reference is not None:
             looks += 1
-            if looks > self.effort.stride or (gone and self.effort.is_over()):
+            if looks + gone > self.effort.stride or (gone > 0 and self.effort.is_over()):
                 self.effort.spent += looks
                 consumer.cursor = reference
                 self._step_later()
@@ -296,7 +298,7 @@ class Dispatcher(Onward):
             if self.roster.may_take(consumer, reference.message):
                 consumer.cursor = reference
                 if not self.returns.is_live(reference):
-                    gone = True
+                    gone += EXPIRED_UNITS
                     reference = following
                     continue
                 self.stock.remove(reference)

@@ -21,7 +21,7 @@ from entrepot.core.queue.stock import Stock
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
 
-EXPIRED_UNITS: Final = 8  # of `core/effort.py`: a message that expires, and may become a dead letter
+EXPIRED_UNITS: Final = 12  # of `core/effort.py`: a message that expires, and may become a dead letter
 MOVE_RETRY: Final = 1_000_000_000  # ns between two tries to move a message while the disk is full
 
 

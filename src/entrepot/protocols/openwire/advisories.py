@@ -274,10 +274,11 @@ class Advisories:
 
     def is_read(self, topic: str) -> bool:
         """Return whether anybody reads ``topic``, or it remembers what is told for who reads it later."""
-        return not self._target(topic).choice.is_empty() or self._recalls(topic)
+        return self.is_followed(topic) or recalls(self.broker, topic)
 
-    def _recalls(self, topic: str) -> bool:
-        return self.broker.policies.of(topic, MULTICAST).recall != RECALL_NONE
+    def is_followed(self, topic: str) -> bool:
+        """Return whether anybody reads ``topic``; the same until the routing table has another version."""
+        return not self._target(topic).choice.is_empty()
 
     def _target(self, topic: str) -> Target:
         """Return who reads ``topic``. The name of a wildcard subscription is part of some, and means itself there."""
@@ -312,7 +313,7 @@ class Advisories:
 
     def _send(self, topic: str, message: Message) -> None:
         target = self._target(topic)
-        if self._recalls(topic):
+        if recalls(self.broker, topic):
             target.version = -1  # `BrokerCore.send` looks up the policy too
         if not target.choice.is_empty() or target.version < 0:
             self.broker.send(message, target)
@@ -393,3 +394,8 @@ def temporaries_of(where: Destination) -> str:
 
 def _text(identity: Structure | None) -> str:
     return "" if identity is None else text_of(identity)
+
+
+def recalls(broker: BrokerCore, topic: str) -> bool:
+    """Return whether ``topic`` remembers what is told for who reads it later."""
+    return broker.policies.of(topic, MULTICAST).recall != RECALL_NONE

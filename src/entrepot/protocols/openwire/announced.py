@@ -54,7 +54,14 @@ from entrepot.core.events.neighbours import BridgeFact
 from entrepot.core.owners import connection_of
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.model.message import Message
-from entrepot.protocols.openwire.advisories import ADVISER_SESSION, PREFIX, Advisories, is_advisory, kind_word
+from entrepot.protocols.openwire.advisories import (
+    ADVISER_SESSION,
+    PREFIX,
+    Advisories,
+    is_advisory,
+    kind_word,
+    recalls,
+)
 from entrepot.protocols.openwire.commands import (
     ActiveMQMessage,
     ActiveMQTempTopic,
@@ -130,6 +137,19 @@ DESTINATION: Final = "orignalDestination"
 CONSUMER_ID: Final = "consumerId"
 
 
+UNREAD_MAX: Final = 1_000
+"""Places of which is remembered that nobody reads of them."""
+
+
+class _Unread:
+    """Whether ``topic`` was ``followed`` while the table had ``version``."""
+
+    def __init__(self, topic: str, version: int, followed: bool) -> None:
+        self.topic: Final = topic
+        self.version: Final = version
+        self.followed: Final = followed
+
+
 class Announced(Listener):
     """Makes advisories of the facts that the broker announces."""
 
@@ -138,6 +158,7 @@ class Announced(Listener):
         self.advisories = advisories
         self.broker = advisories.broker
         self.temporaries: dict[str, ConnectionId] = {}  # queues of clients of other protocols
+        self.unread: dict[tuple[int, str], _Unread] = {}
 
     def heard(self, fact: Fact) -> None:
         """Tell what ``fact`` means for readers of advisories."""
@@ -195,6 +216,8 @@ class Announced(Listener):
 
     def _fate(self, fact: MessageFact) -> None:
         """Tell about a message."""
+        if fact.kind in WORDS and self._is_unread(int(fact.kind), fact.place):
+            return
         where = self._where(fact.place)
         message = fact.message
         if message is None or is_advisory(where.physical_name or ""):
@@ -205,6 +228,18 @@ class Announced(Listener):
             self._unread(where, message)
         else:
             self._about(fact, where, message)
+
+    def _is_unread(self, kind: int, place: Place) -> bool:
+        """Say whether nobody reads what is told of ``kind`` and ``place``: a million messages may expire at a time."""
+        table = self.broker.table
+        found = self.unread.get((kind, place.name))
+        if found is None or found.version != table.version:
+            topic = _topic(WORDS[kind], self._where(place))
+            if len(self.unread) >= UNREAD_MAX:
+                self.unread.clear()
+            found = _Unread(topic, int(table.version), self.advisories.is_followed(topic))
+            self.unread[kind, place.name] = found
+        return not found.followed and not recalls(self.broker, found.topic)
 
     def _where(self, place: Place) -> Destination:
         """Return the destination, a temporary topic as what it is."""
@@ -221,8 +256,6 @@ class Announced(Listener):
         """Tell of a message, with its headers and properties, and its body if the policy says so."""
         word = WORDS[int(fact.kind)]
         topic = _topic(word, where)
-        if not self.advisories.is_read(topic):
-            return
         identity = self.broker.ids.identity_of(message)
         told: dict[str, object] = {}
         if word != "MessageDLQd":

@@ -514,3 +514,26 @@ def test_a_reader_that_leaves_before_it_was_told_all_is_forgotten() -> None:
         hub.rig.wait(1)
     assert effort.rests == []
     hub.rig.broker.check()
+
+
+def test_who_comes_to_read_of_what_expires_hears_what_expires_then() -> None:
+    hub = Hub(Rig())
+    client = hub.client()
+
+    def expire(text: str) -> None:
+        message = client.text(QUEUE, text, persistent=True)
+        message.expiration = hub.rig.wall + 100
+        client.ask(message)
+        hub.rig.wait(3_000)
+
+    expire("nobody reads of it")
+    watcher = hub.client()
+    topic = ActiveMQTopic("ActiveMQ.Advisory.Expired.Queue.q")
+    consumer_id = watcher.consume(topic, prefetch=32_766)
+    expire("heard")
+    assert len(watcher.dispatches()) == 1
+    watcher.ask(RemoveInfo(object_id=consumer_id))
+    expire("nobody reads of it again")
+    watcher.consume(topic, prefetch=32_766)
+    expire("heard")
+    assert len(watcher.dispatches()) == 1
