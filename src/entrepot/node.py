@@ -462,7 +462,7 @@ class Node:
             lambda: self._reloader, directory,
         )  # fmt: skip
         census = OpenConnections(self.listeners, lambda: self.links, trace, parts)
-        census.disk, census.standby = self._disk, self.standby
+        census.disk, census.standby, census.hosting = self._disk, self.standby, self._hosting
         made.equip(census, self.places.by_protocol, directory)
         self._made = made
         self._turn = turn

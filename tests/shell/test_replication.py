@@ -13,6 +13,7 @@ from certificates import Certificates
 from click.testing import CliRunner
 
 from entrepot.cli.ha import ha
+from entrepot.journal.overflow import CHECK, STRETCH
 from pairs import ROUNDS, BrokerProcess, Connection, Producer, free_port, kept, until
 
 QUEUE = "/queue/copied"
@@ -222,3 +223,121 @@ def test_over_tls_both_sides_show_a_certificate(copies: Copies, tmp_path: Path) 
     until(second.serves, "the second takes over")
     producer.stop()
     kept(producer, second.port)
+
+
+def url_of(broker: CopyProcess) -> str:
+    return f"stomp://127.0.0.1:{broker.port}"
+
+
+def verified(broker: CopyProcess) -> tuple[int, list[dict[str, object]]]:
+    """Compare all replicas of ``broker``; return the exit status and a row for each."""
+    done = CliRunner().invoke(ha, ["verify", "--url", url_of(broker), "--output", "json"])
+    return done.exit_code, [json.loads(line) for line in done.output.splitlines() if line.startswith("{")]
+
+
+def turn_over(path: Path, at: int) -> None:
+    """Turn a bit over, as a disk does that nobody watches."""
+    with path.open("r+b") as file:
+        file.seek(at)
+        octet = file.read(1)
+        file.seek(at)
+        file.write(bytes([octet[0] ^ 1]))
+
+
+def a_segment(folder: Path) -> tuple[Path, int]:
+    """Return the fullest segment, and a place in the middle of what stands there."""
+    found = max((folder / "journal").glob("*.seg"), key=lambda each: len(each.read_bytes().rstrip(b"\0")))
+    return found, len(found.read_bytes().rstrip(b"\0")) // 2
+
+
+@pytest.mark.timeout(120)
+def test_copies_are_compared_under_load_and_one_that_rotted_is_made_anew(copies: Copies) -> None:
+    first, second = copies.pair("--copies", "1")
+    producer = Producer(copies.ports, QUEUE)
+    producer.flow(500)
+    code, (row,) = verified(first)
+    assert (code, row["replica"], row["result"]) == (0, "beta", "same")
+    turn_over(*a_segment(copies.folder / "store1"))
+    code, (row,) = verified(first)
+    assert (code, row["result"]) == (1, "differs"), row
+    assert ".seg at octet" in str(row["found"])
+    until(second.in_sync, "it is made anew")
+    assert verified(first)[0] == 0
+    producer.flow(200)
+    first.kill()
+    until(second.serves, "the copy that was mended serves")
+    producer.stop()
+    kept(producer, second.port)
+
+
+@pytest.mark.timeout(120)
+def test_what_is_damaged_at_the_primary_is_not_copied_and_the_other_serves_when_told_to(copies: Copies) -> None:
+    first, second = copies.pair("--copies", "1")
+    producer = Producer(copies.ports, QUEUE)
+    producer.flow(500)
+    path, at = a_segment(copies.folder / "store0")
+    turn_over(path, at)
+    code, (row,) = verified(first)
+    assert (code, row["result"]) == (1, "damaged here"), row
+    assert path.name in str(row["found"])
+    assert second.in_sync()
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(first)])
+    assert told.exit_code == 0, told.output
+    until(second.serves, "the sound copy serves")
+    until(first.in_sync, "the damaged one is made anew, under the same number")
+    producer.flow(200)
+    assert verified(second)[0] == 0
+    producer.stop()
+    kept(producer, second.port)
+
+
+@pytest.mark.timeout(120)
+def test_a_damaged_large_body_is_found(copies: Copies) -> None:
+    first, second = copies.pair("--copies", "1")
+    sender = Connection(first.port)
+    sender.send(QUEUE, ["long"], size=3 << 20)
+    assert sender.receipts(1) == ["long"]
+    (body,) = (copies.folder / "store1" / "blobs").glob("*.blob")
+    assert verified(first)[0] == 0
+    turn_over(body, STRETCH + CHECK + 17)
+    code, (row,) = verified(first)
+    assert (code, row["result"]) == (1, "differs"), row
+    until(second.in_sync, "it is made anew")
+    assert body.read_bytes() == (copies.folder / "store0" / "blobs" / body.name).read_bytes()
+    turn_over(copies.folder / "store0" / "blobs" / body.name, 17)
+    code, (row,) = verified(first)
+    assert (code, row["result"]) == (1, "damaged here"), row
+
+
+@pytest.mark.timeout(120)
+def test_nobody_steps_down_for_nobody(copies: Copies) -> None:
+    first = copies.start(0, "--copies", "1")
+    until(first.serves, "it is primary")
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(first)])
+    assert told.exit_code == 1
+    assert "no other copy" in str(told.exception)
+    assert verified(first)[0] == 1
+    assert first.serves()
+
+
+@pytest.mark.timeout(120)
+def test_an_operator_says_which_copy_counts(copies: Copies) -> None:
+    first, second = copies.pair("--copies", "1")
+    producer = Producer([first.port], QUEUE)
+    producer.flow(300)
+    second.kill()
+    producer.flow(100)  # confirmed alone: the other copy may not serve
+    producer.stop()
+    first.kill()
+    second = copies.start(1, "--copies", "1")
+    until(lambda: "not up to date" in str(second.facts().get("replication", {}).get("refusal")), "it waits")
+    refused = CliRunner().invoke(ha, ["promote", str(copies.folder / "store1"), "--yes"])
+    assert refused.exit_code == 1  # its broker runs
+    second.stop()
+    promoted = CliRunner().invoke(ha, ["promote", str(copies.folder / "store1"), "--yes"])
+    assert promoted.exit_code == 0, promoted.output
+    second = copies.start(1, "--copies", "1")
+    until(second.serves, "it serves on an operator's word")
+    first = copies.start(0, "--copies", "1")
+    until(first.in_sync, "the one with the longer history is made its copy")
+    assert list((copies.folder / "store0").glob("oldreplica.*")), "what it had is set aside"

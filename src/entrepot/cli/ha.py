@@ -14,6 +14,7 @@ import click
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import StoreUnusable, Unreachable
+from entrepot.cli.ha_copies import demote, promote_copy, verify
 from entrepot.cli.output import listing_option, output_option, show
 from entrepot.config.classic.stores import OWN
 from entrepot.ha.lease import Record, decode, patience
@@ -41,10 +42,16 @@ CHANGE_WITHIN: Final = 30.0  # s
     entrepot ha status http://broker-b:8162
     entrepot ha status 'quorum:(a:7790,b:7790,c:7790)?secret-file=quorum.secret'
     entrepot ha voters 'quorum:(a:7790,b:7790,c:7790)?secret-file=quorum.secret'
+    entrepot ha verify --url stomp://broker-a:61613
+    entrepot ha demote --url stomp://broker-a:61613
     """
 )
 def ha() -> None:
-    """Look at brokers that share a store: who is master, who was, and why that changed."""
+    """Brokers that share a store, or replicate it: who serves, who did, why that changed, whether copies agree."""
+
+
+ha.add_command(verify)
+ha.add_command(demote)
 
 
 @ha.command()
@@ -107,22 +114,32 @@ def voters(*, locker: str, become: str | None, output: str) -> None:
 
 
 @ha.command()
-@click.argument("locker", metavar="LOCKER")
-@click.option("--without", "lost", metavar="HOST:PORT,...", required=True, help="The voters that are lost for good.")
+@click.argument("what", metavar="DIR|LOCKER")
+@click.option("--without", "lost", metavar="HOST:PORT,...", help="The voters that are lost for good.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def promote(*, locker: str, lost: str, yes: bool) -> None:
-    """Go on with the voters that are left, when too few are: on your word that the others are gone for good.
+def promote(*, what: str, lost: str | None, yes: bool) -> None:
+    """Go on with the copy in DIR, or with the voters that are left: on your word that nothing better is there.
+
+    DIR is the data directory of a replicated store whose broker is stopped. When the copy that should serve is lost
+    for good, or the lock has no record any more, brokers wait rather than serve old messages. Started anew, this one
+    may be primary once, whatever the lock says; all that was confirmed without it is lost, and other copies are made
+    anew from it (what they had is set aside in oldreplica.N).
 
     LOCKER names all of them (quorum:(...)). Every voter that is left must answer. If a lost one was only cut off, and
     serves a broker on its side, there will be two masters: switch that machine off first. One that is lost may come
     back later as a new voter, with an empty store (`entrepot ha voters LOCKER --become ...`).
     """
+    if lost is None:
+        if what.startswith(LOCKERS):
+            raise click.UsageError("--without says which voters are lost for good")
+        promote_copy(Path(what), yes=yes)
+        return
     from entrepot.io.quorum import promote_voters  # noqa: PLC0415
 
     gone = tuple(each.strip() for each in lost.split(",") if each.strip())
     if not yes:
         click.confirm(f"Are {', '.join(gone)} switched off, and is no broker with them?", abort=True)
-    left = promote_voters(locker, gone, CHANGE_WITHIN)
+    left = promote_voters(what, gone, CHANGE_WITHIN)
     click.echo(f"these vote now: quorum:({','.join(left)}); name them in --locker from the next start on", err=True)
 
 
@@ -182,16 +199,18 @@ def _asked(url: str) -> list[dict[str, Any]]:
         "since": _time(int(facts["since"])),
         "note": note,
     }
-    return [row, *(replica_row(each) for each in copied.get("replicas", ()))]
+    verified = {each["name"]: each for each in copied.get("verified", ())}
+    return [row, *(replica_row(each, verified.get(each["name"])) for each in copied.get("replicas", ()))]
 
 
-def replica_row(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a primary says of one of its replicas."""
+def replica_row(facts: Mapping[str, Any], verdict: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what a primary says of one of its replicas, and what a comparison with it came to."""
     octets, ms = facts["lag_octets"], facts["lag_ms"]
+    compared = "" if verdict is None else f"; compared {verdict['ago_ms'] // 1000} s ago: {verdict['state']}"
     return {
         "broker": facts["name"],
         "role": f"replica, {facts['stage']}",
-        "note": f"{octets} octets and {ms} ms behind",
+        "note": f"{octets} octets and {ms} ms behind{compared}",
         "lag_octets": octets,
         "lag_ms": ms,
     }

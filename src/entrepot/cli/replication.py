@@ -13,7 +13,7 @@ from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.replication_options import PATIENCE, ReplicationOptions
 from entrepot.ha.standing import SYNCED
 from entrepot.io.copying import lock_directory
-from entrepot.io.replicating import check_places
+from entrepot.io.replica_wire import check_places
 from entrepot.io.secret_file import read_secret
 
 if TYPE_CHECKING:

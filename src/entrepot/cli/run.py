@@ -351,7 +351,7 @@ async def serve_in_turn(
     undo = runtime.on_signals(stop.set_result)
     following = None
     if shared.replication is not None:
-        from entrepot.io.replicating import Following  # noqa: PLC0415 - few brokers need it
+        from entrepot.io.following import Following  # noqa: PLC0415 - few brokers need it
 
         following = Following(standby, shared.replication)
         following.start()
@@ -399,7 +399,14 @@ async def serve_alone(
     from entrepot.node import Node  # noqa: PLC0415
 
     node = Node(options, standby)
-    undo = runtime.on_signals(node.ask_to_stop)
+    ends = False
+
+    def end(why: str) -> None:
+        nonlocal ends
+        ends = True
+        node.ask_to_stop(why)
+
+    undo = runtime.on_signals(end)
     failure: EntrepotError | None = None
     beside: Beside | None = None
     try:
@@ -434,7 +441,9 @@ async def serve_alone(
     if node.fenced:
         return True
     if standby is not None and standby.candidate.gave_back:
-        return standby.options.restart_backup
+        return standby.options.restart_backup and not ends
+    if standby is not None and standby.candidate.steps_down and not ends:
+        return True
     if failure is not None and not isinstance(failure, StorageFull):
         raise failure
     return False

@@ -250,11 +250,12 @@ class Candidate:
         self.mine: Final = mine
         self.standing: Final = standing
         self.options: Final = options
-        self.rules = Rules(options.part, twins=options.twins)
+        self.rules = Rules(options.part, twins=options.twins, mine=mine)
         self.tenure: Final = Tenure(options.lease)
         self.state = State.WAITING
         self.holder: Record | None = None  # who was seen to have it last
         self.gave_back = False
+        self.steps_down = False  # an operator wants another one to serve
         self.version = 0  # of what we put into the lock last
         self._watch: Final = Watch()  # of a record whose holder may live
         self._unproved: Final = Watch()  # of one whose lock of the system is ours, for what that is worth
@@ -354,6 +355,8 @@ class Candidate:
         self.mine.released = True
         if self.gave_back:
             self.mine.reserved = Rules.FAILBACK
+        elif self.steps_down:
+            self.mine.reserved = Rules.OTHERS
         elif not self.options.failover_on_shutdown:
             self.mine.reserved = Rules.PAUSED
         return self._ask(Swap(self.version), now)

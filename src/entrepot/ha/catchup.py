@@ -58,7 +58,11 @@ class CatchUp:
     ``reading``: pieces on their way from the disk, in the order in which they were asked for.
     """
 
-    def __init__(self) -> None:
+    probing_max = PROBING_MAX
+
+    def __init__(self, bandwidth: int = 0) -> None:
+        """``bandwidth``: octets a second, 0 for no limit of its own."""
+        self.bandwidth: Final = bandwidth
         self.ranges: Final[dict[str, Range]] = {}
         self.redo: Final[list[tuple[str, int, int]]] = []
         self.reading: Final[list[Piece]] = []
@@ -112,7 +116,7 @@ class CatchUp:
         """A probe is answered. The file may have been dropped, or been made anew, meanwhile: then it says nothing."""
         self.probing = max(0, self.probing - 1)
         if lacks:
-            self.redo.append((name, offset, length))
+            self.again(name, offset, length)
         else:
             self.same += length
 
@@ -150,7 +154,7 @@ class CatchUp:
             probed = found.at < found.theirs
             length = min(PIECE, end - found.at)
             if probed:
-                if self.probing >= PROBING_MAX:
+                if self.probing >= self.probing_max:
                     return None
                 length = min(length, found.theirs - found.at)
             at, found.at = found.at, found.at + length
@@ -188,5 +192,13 @@ class CatchUp:
         if piece.probed:
             self.probing -= 1
         if piece.name and piece.length:
-            self.redo.append((piece.name, piece.at, piece.length))
+            self.again(piece.name, piece.at, piece.length)
         return True
+
+    def again(self, name: str, offset: int, length: int) -> None:
+        """Send a stretch, whatever the replica has."""
+        self.redo.append((name, offset, length))
+
+    def price(self, piece: Piece) -> int:
+        """Return how many octets of the bandwidth ``piece`` takes."""
+        return 0 if piece.probed else piece.length

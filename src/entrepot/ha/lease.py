@@ -223,24 +223,33 @@ class Rules:
 
     A primary that stops without handing over leaves its store ``paused``: a backup waits until a primary was master
     again. A backup that gives the store back leaves it for a ``failback``: other backups let the primary go first, as
-    long as a lease may last; if it died meanwhile, they may.
+    long as a lease may last; if it died meanwhile, they may. A process that steps down leaves it to ``others``, for as
+    long.
     """
 
     PAUSED: Final = "paused"
     FAILBACK: Final = "failback"
+    OTHERS: Final = "others"
 
-    def __init__(self, part: str = EITHER, *, twins: bool = False) -> None:
+    def __init__(self, part: str = EITHER, *, twins: bool = False, mine: Record | None = None) -> None:
         self.part: Final = part
         self.twins: Final = twins
+        self.mine: Final = Record(name="") if mine is None else mine
 
     def leaves_alone(self, record: Record, watch: Watch, now: Instant) -> bool:
         """Say whether ``record``, that of a lease handed back, is not for us; ``now`` is after it was read."""
-        if self.part != BACKUP or not record.released:
+        if not record.released or not self._is_for_another(record):
             return False
-        if record.reserved != self.FAILBACK:
-            return record.reserved == self.PAUSED
+        if record.reserved == self.PAUSED:
+            return True
         watch.observe(record, now)
         return watch.unchanged(now) < patience(record.lease)
+
+    def _is_for_another(self, record: Record) -> bool:
+        mine = self.mine
+        if record.reserved == self.OTHERS:  # a process that begins anew keeps its number
+            return (record.name, record.host, record.pid) == (mine.name, mine.host, mine.pid)
+        return self.part == BACKUP and record.reserved in (self.PAUSED, self.FAILBACK)
 
 
 class Tenure:

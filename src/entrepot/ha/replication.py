@@ -14,17 +14,17 @@ takes whom it lost out of the record first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import Enum
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Final
 
 from entrepot.base.environment import MIB, MILLISECOND, SECOND, Instant
-from entrepot.base.errors import EntrepotError, Refused
-from entrepot.ha.catchup import CatchUp, Piece, Range
+from entrepot.base.errors import Refused
+from entrepot.ha.catchup import CatchUp, Range
+from entrepot.ha.comparison import CUT_OFF, Comparison, Verdict
+from entrepot.ha.follower import Follower, Host, Link, Stage
 from entrepot.ha.mirror import Audience, Mirror
+from entrepot.ha.pieces import Pieces
 from entrepot.ha.replication_options import ReplicationOptions
-from entrepot.ha.standing import RECEIVED
 from entrepot.ha.stream import (
     ASIDE,
     ASK_BACK,
@@ -53,98 +53,13 @@ from entrepot.ha.stream import (
 )
 from entrepot.ha.stream import RECEIVED as RECEIVED_FRAME
 from entrepot.ha.stream import SYNCED as SYNCED_FRAME
+from entrepot.ha.verifying import Verifying
 
 BACKLOG: Final = 64 * MIB
 """Octets that a replica which counts may owe an answer to, before it counts no more."""
 
-READING_MAX: Final = 4
-"""Pieces of a catch-up that are read at a time for one replica: 1 MiB, so that the disk does not wait for the loop."""
-
 FOLLOWERS_MAX: Final = 8
 """Replicas at a time, each with up to 64 MiB that wait for it: as many as can be asked for."""
-
-Fetched = Callable[[bytes | EntrepotError], None]
-
-
-class Stage(Enum):
-    """How far a replica is."""
-
-    COPYING = "copying"
-    JOINING = "joining"
-    PROMISING = "promising"
-    RECORDING = "recording"
-    IN_SYNC = "in sync"
-
-
-class Link:
-    """The connection to one replica."""
-
-    def send(self, octets: bytes) -> None:
-        """Have it sent behind all that was sent before."""
-        raise NotImplementedError
-
-    def close(self, why: str) -> None:
-        """End it; `Replication.lost` need not be called."""
-        raise NotImplementedError
-
-
-class Host:
-    """What the replication asks of its broker."""
-
-    def record(self, serial: int, eligible: dict[str, int]) -> None:
-        """Have ``eligible`` put into the lock's record; then call `Replication.recorded` with ``serial``."""
-        raise NotImplementedError
-
-    def say(self, text: str, *, loud: bool) -> None:
-        """Tell the operator."""
-        raise NotImplementedError
-
-    def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
-        """Read away from the loop; later, in the order of the asking, call ``then`` on the loop with what there is.
-
-        It holds all that was asked of the disk before, as `JournalPort.read` does, or is the error.
-        """
-        raise NotImplementedError
-
-    def asked_back(self, name: str) -> None:
-        """The broker ``name``, whose store it is, is in sync and wants to serve."""
-        raise NotImplementedError
-
-
-class Follower:
-    """One replica, as its primary sees it. Numbers of syncs, octets, instants."""
-
-    def __init__(self, link: Link, copy: str, name: str, now: Instant, catch_up: CatchUp) -> None:
-        self.link: Final = link
-        self.copy: Final = copy
-        self.name: Final = name
-        self.stage = Stage.COPYING
-        self.catch_up: Final = catch_up
-        self.sent = 0
-        self.taken = 0
-        self.synced = -1
-        self.received = -1
-        self.join = 0  # the sync that it must have before it counts
-        self.heard: Instant = now
-        self.owes: Instant = -1  # since when it owes the answer to a sync
-        self.pinged: Instant = now
-        self.since: Instant = now
-        self.allowed = 0.0
-        self.allowed_at: Instant = now
-
-    @property
-    def counts(self) -> bool:
-        """Say whether confirmations wait for it."""
-        return self.stage is not Stage.COPYING
-
-    def reached(self, confirm: str) -> int:
-        """Return up to which sync it has what is needed."""
-        return self.received if confirm == RECEIVED else self.synced
-
-    def send(self, octets: bytes) -> None:
-        """Send one frame."""
-        self.sent += len(octets)
-        self.link.send(octets)
 
 
 class Replication(Audience):
@@ -161,7 +76,7 @@ class Replication(Audience):
         self.name: Final = name
         self.store: Final = store
         self.epoch = 0
-        self.followers: list[Follower] = []
+        self.followers: Final[list[Follower]] = []
         self.confirmed = 0
         self.recorded_now: dict[str, int] = {}
         self.names: Final[dict[str, str]] = {}  # of copies that were here
@@ -169,6 +84,8 @@ class Replication(Audience):
         self._serial = 0
         self._here = 0  # sync that this disk has
         self.held = False  # nothing is confirmed for want of copies
+        self.pieces: Final = Pieces(mirror, host, options, self.followers, self._read)
+        self.verifying: Final = Verifying(name, self.pieces, self.advance, self.drop)
         self._now: Instant = 0
         mirror.audience = self
 
@@ -419,7 +336,7 @@ class Replication(Audience):
             if follower not in self.followers:
                 return
             self._take(follower, frame)
-        self._advance(follower, now)
+        self.advance(follower, now)
         self._release()
 
     def _take(self, follower: Follower, frame: Frame) -> None:
@@ -432,7 +349,7 @@ class Replication(Audience):
             follower.owes = -1 if follower.synced >= self.mirror.syncs else self._now
         elif kind in (SAME, LACKS):
             if not follower.catch_up.probing or frame.first < 0 or not 0 < frame.second <= PIECE:
-                self._drop(follower, "it answers what nobody asked")
+                self.drop(follower, "it answers what nobody asked")
                 return
             follower.catch_up.answered(frame.name, frame.first, frame.second, lacks=kind == LACKS)
         elif kind == JOINED:
@@ -444,11 +361,11 @@ class Replication(Audience):
                 self.host.asked_back(follower.name)
         elif kind == SORRY:
             why = frame.octets.decode(errors="replace")[:500]
-            self._drop(follower, f"it cannot go on: {why}")
+            self.drop(follower, f"it cannot go on: {why}")
         elif kind != PONG:
-            self._drop(follower, f"it said what a replica does not say: kind {kind}")
+            self.drop(follower, f"it said what a replica does not say: kind {kind}")
 
-    def _advance(self, follower: Follower, now: Instant) -> None:
+    def advance(self, follower: Follower, now: Instant) -> None:
         """Let a replica go on to its next stage, if it may."""
         if follower not in self.followers:
             return
@@ -457,44 +374,26 @@ class Replication(Audience):
         if follower.stage is Stage.JOINING and follower.synced >= follower.join:
             follower.stage = Stage.PROMISING
             follower.send(encode(Frame(JOIN, first=self.epoch)))
+        if follower.stage is Stage.IN_SYNC and isinstance(follower.catch_up, Comparison):
+            self.verifying.go_on(follower, follower.catch_up, now)
+
+    # -- what it lacks -------------------------------------------------------------------------------------------------
 
     def _pump(self, follower: Follower, now: Instant) -> None:
         """Send what it lacks, as much as is wanted under way; and when that is all, let it hear everything."""
-        catch_up = follower.catch_up
-        bandwidth = self.options.bandwidth
-        if bandwidth:
-            follower.allowed = min(
-                float(bandwidth), follower.allowed + bandwidth * (now - follower.allowed_at) / SECOND
-            )
-        follower.allowed_at = now
-        while len(catch_up.reading) < READING_MAX and (not bandwidth or follower.allowed > 0):
-            if follower.sent + catch_up.under_way() - follower.taken >= self.options.window:
-                break
-            piece = catch_up.next(self.mirror.ends)
-            if piece is None:
-                break
-            if not piece.probed:
-                follower.allowed -= piece.length
-            self.host.fetch(piece.name, piece.at, piece.length, partial(self._fetched, follower, piece))
-        if catch_up.done():
+        self.pieces.ask(follower, now)
+        if follower.catch_up.done():
             follower.stage = Stage.JOINING
             follower.join = self.mirror.syncs
             follower.owes = now
             follower.send(encode(Frame(SYNC, first=follower.join)))
 
-    def _fetched(self, follower: Follower, piece: Piece, found: bytes | EntrepotError) -> None:
-        """A piece of what a replica lacks has been read."""
-        if follower not in self.followers:
+    def _read(self, follower: Follower, why: str) -> None:
+        """A piece of what a replica lacks, or is asked about, has been read; ``why`` it cannot be."""
+        if why:
+            self.drop(follower, why)
             return
-        catch_up = follower.catch_up
-        if isinstance(found, bytes):
-            frame = catch_up.read(piece, found)
-            if frame is not None:
-                follower.send(encode(frame))
-        elif not catch_up.missed(piece, no_file=isinstance(found.__cause__, FileNotFoundError)):
-            self._drop(follower, f"what it lacks cannot be read: {found}")
-            return
-        self._advance(follower, self._now)
+        self.advance(follower, self._now)
         self._release()
 
     def tick(self, now: Instant) -> None:
@@ -503,16 +402,16 @@ class Replication(Audience):
         patience = self.options.patience
         for each in list(self.followers):
             if now - each.heard > patience:
-                self._drop(each, f"it has said nothing for {patience // SECOND} s")
+                self.drop(each, f"it has said nothing for {patience // SECOND} s")
             elif each.counts and each.owes >= 0 and now - each.owes > patience:
-                self._drop(each, f"its disk has owed an answer for {patience // SECOND} s")
+                self.drop(each, f"its disk has owed an answer for {patience // SECOND} s")
             elif each.counts and each.sent - each.taken > BACKLOG:
-                self._drop(each, f"it is {(each.sent - each.taken) // MIB} MiB behind, more than may wait in memory")
+                self.drop(each, f"it is {(each.sent - each.taken) // MIB} MiB behind, more than may wait in memory")
             else:
                 if now - each.pinged > patience // 5:
                     each.pinged = now
                     each.send(encode(Frame(PING)))
-                self._advance(each, now)
+                self.advance(each, now)
         self._release()
 
     def lost(self, follower: Follower, why: str, now: Instant) -> None:
@@ -520,11 +419,14 @@ class Replication(Audience):
         self._now = now
         if follower in self.followers:
             self.followers.remove(follower)
+            if isinstance(follower.catch_up, Comparison) and follower.catch_up.verdict.ended < 0:
+                follower.catch_up.verdict.end(CUT_OFF, why, now)
             self.host.say(f"{self.name} has lost the copy of {follower.name}: {why}", loud=follower.counts)
             self._propose()
             self._release()
 
-    def _drop(self, follower: Follower, why: str) -> None:
+    def drop(self, follower: Follower, why: str) -> None:
+        """Follow up no more what a replica has, and end its connection."""
         self.lost(follower, why, self._now)
         follower.link.close(why)
 
@@ -548,6 +450,7 @@ def facts_of(replication: Replication, now: Instant) -> dict[str, Any]:
         "held": replication.held,
         "eligible": [replication.names.get(copy, copy) for copy in eligible],
         "replicas": [_facts_of(each, now) for each in replication.followers],
+        "verified": [_verdict_of(each, now) for each in replication.verifying.verdicts.values()],
     }
 
 
@@ -561,6 +464,19 @@ def _facts_of(each: Follower, now: Instant) -> dict[str, Any]:
         "sent": each.sent,
         "copied": each.catch_up.sent,
         "compared": each.catch_up.same,
+    }
+
+
+def _verdict_of(verdict: Verdict, now: Instant) -> dict[str, Any]:
+    ended = now if verdict.ended < 0 else verdict.ended
+    return {
+        "name": verdict.name,
+        "state": verdict.state,
+        "octets": verdict.octets,
+        "compared": verdict.compared,
+        "found": verdict.found,
+        "took_ms": (ended - verdict.begun) // MILLISECOND,
+        "ago_ms": (now - ended) // MILLISECOND,
     }
 
 

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
-from entrepot.base.errors import EntrepotError, StoreLost, StoreUnusable
+from entrepot.base.errors import EntrepotError, Refused, StoreLost, StoreUnusable
 from entrepot.ha.candidate import (
     AskBack,
     Candidate,
@@ -35,7 +35,7 @@ from entrepot.ha.candidate import (
     Swap,
     Won,
 )
-from entrepot.ha.lease import PRIMARY, Grant, Record
+from entrepot.ha.lease import PRIMARY, Grant, Record, Rules
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.failback import Asked, Asking
@@ -54,6 +54,9 @@ LOOK_AFTER_SYNC_S: Final = 0.05
 Whoever finds another file there waits for a lease, 200 ms at the least, before he believes in it: so a moment does no
 harm.
 """
+
+ANSWER_WITHIN_S: Final = 0.2
+"""Until a broker that steps down begins to stop: for the answer to who asked for that."""
 
 log: Final = logging.getLogger("entrepot.ha")
 
@@ -156,6 +159,27 @@ class Standby:
         """The lease was won and is of no use: let another have it. Nothing was opened."""
         self.role.signal(Signal.FAILED)
         self.release(why)
+
+    def step_down(self, why: str) -> None:
+        """Let another broker serve, as soon as who asked has his answer; this one begins anew behind it.
+
+        Raises Refused where nobody could take over, or where this broker would ask for its store at once.
+        """
+        if self.options.part == PRIMARY:
+            raise Refused(
+                f"{self.mine.name} is the primary by its configuration: it would ask for its store at once",
+                remedy="stop it, or give the brokers of the pair no parts",
+            )
+        facts = self.about() if self.copy is not None else {"eligible": ["whoever waits for the lock"]}
+        if not facts.get("eligible"):
+            raise Refused(
+                f"no other copy of the store of {self.mine.name} is in sync: nobody could take over",
+                remedy="see `entrepot ha status URL` for how far its replicas are",
+            )
+        loop = asyncio.get_running_loop()
+        self.candidate.steps_down = True
+        log.warning("%s steps down: %s", self.mine.name, why)
+        loop.call_later(ANSWER_WITHIN_S, self.asked_back, why)
 
     def forfeit(self, why: str) -> None:
         """The lease is lost: let go of it without touching it."""
@@ -346,6 +370,8 @@ class Standby:
         standing = self.candidate.standing
         if standing is not None and standing.refusal:
             self._say(f"waits: it may not be primary: {standing.refusal}", logging.WARNING)
+        elif holder is not None and holder.released and holder.reserved == Rules.OTHERS:
+            self._say(f"waits: {holder.describe()} stepped down; another broker may serve the store {self.directory}")
         elif holder is not None and holder.released and holder.reserved:
             self._say(f"waits: {holder.describe()} left the store {self.directory} to its primary ({holder.reserved})")
         elif holder is None:

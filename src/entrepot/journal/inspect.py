@@ -9,6 +9,7 @@ from librt.strings import read_i32_be
 from entrepot.base.errors import CorruptJournal, EntrepotError, Fault
 from entrepot.journal.index import segment_range
 from entrepot.journal.names import segment_files
+from entrepot.journal.overflow import body_flaw
 from entrepot.journal.ports import JournalPort, RecoveryReport, RecoverySink
 from entrepot.journal.record import (
     BATCH_HEAD,
@@ -159,6 +160,23 @@ def segment_lines(port: JournalPort, name: str) -> Iterator[RecordLine]:
         while place < at:
             yield RecordLine(name, place, describe(data, place))
             place += RECORD_HEAD + int(read_i32_be(data, place))
+
+
+def file_flaw(name: str, data: bytes) -> str:
+    """Return what is damaged in ``data``, all that stands in the file ``name`` of a store; "" where it is sound.
+
+    A scratch file is nobody's yet, and a body of an older layout has no checksums: nothing is found in either.
+    """
+    stem, _, ending = name.rpartition(".")
+    if ending == "blob" and stem.isdigit():
+        return body_flaw(int(stem), data)
+    first = segment_range(name)[0] if ending == "seg" else 0
+    if first == 0:
+        return ""
+    at = 0
+    while at < len(data) and batch_valid(data, at, first, at):
+        at += BATCH_HEAD + int(batch_length(data, at))
+    return f"{name} has no valid batch at octet {at}" if any(data[at:]) else ""
 
 
 def _unreadable(name: str, data: bytes, at: int, first: int) -> Generator[RecordLine, None, int]:

@@ -53,6 +53,25 @@ def seed_of(blob_id: i64, stretch: i64) -> int:
     return zlib.crc32(place.getvalue())
 
 
+def body_flaw(blob_id: i64, data: bytes) -> str:
+    """Return what is damaged in ``data``, the file of a body; "" where it is sound, or of a layout without checksums:
+    then none of its stretches has one that is right.
+    """
+    wrong: i64 = -1
+    right: i64 = 0
+    at: i64 = 0
+    number: i64 = 0
+    while at < len(data):
+        end = min(at + STRETCH, len(data) - CHECK)
+        if zlib.crc32(data[at:end], seed_of(blob_id, number)) == int.from_bytes(data[end : end + CHECK], "big"):
+            right += 1
+        elif wrong < 0:
+            wrong = at
+        number += 1
+        at += STRETCH + CHECK
+    return "" if wrong < 0 or right == 0 else f"body {blob_id} has a wrong checksum at octet {wrong}"
+
+
 class _Growing:
     """A blob that is being written: how long it is, and what stands in its last stretch."""
 

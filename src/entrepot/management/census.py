@@ -20,6 +20,7 @@ from entrepot.protocols.serving.session import ServerSession
 
 if TYPE_CHECKING:
     from entrepot.io.disk import Disk
+    from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
 
 
@@ -40,6 +41,7 @@ class OpenConnections(Census):
         self._trace = trace
         self.disk: Disk | None = None
         self.standby: Standby | None = None
+        self.hosting: Hosting | None = None
 
     def count(self) -> int:
         """Return how many there are."""
@@ -118,6 +120,17 @@ class OpenConnections(Census):
         """Return the part that this broker has among those of one store."""
         standby = self.standby
         return super().availability() if standby is None else {**standby.facts(), "lease_left_ms": standby.left()}
+
+    def verify(self, bandwidth: int) -> int:
+        """Begin to compare all replicas with this store; return how many there are."""
+        return super().verify(bandwidth) if self.hosting is None else self.hosting.verify(bandwidth)
+
+    def step_down(self) -> None:
+        """Let another broker of the same store serve."""
+        if self.standby is None:
+            super().step_down()
+        else:
+            self.standby.step_down("an operator wants another broker to serve")
 
     def connected(self) -> int:
         """Return how many connections were accepted in this run."""

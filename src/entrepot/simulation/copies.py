@@ -14,15 +14,17 @@ from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError, Refused
 from entrepot.ha import candidate
 from entrepot.ha.fence import LeaseFence
+from entrepot.ha.follower import Fetched, Follower, Host, Link
 from entrepot.ha.lease import Grant, LeaseOptions, Record
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.replica import Replica, Store
-from entrepot.ha.replication import Fetched, Follower, Host, Link, Replication
+from entrepot.ha.replication import Replication
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import Standing, read_standing
 from entrepot.ha.stream import HELLO, REFUSED, Frame, Frames, encode, greeting
 from entrepot.journal.index import segment_range
+from entrepot.journal.inspect import file_flaw
 from entrepot.journal.log import JournalCore, JournalOptions, RecoverySink, Waiter
 from entrepot.model.message import Message, language
 from entrepot.simulation.process_disk import ProcessDisk
@@ -506,12 +508,21 @@ class Primary(Host):
 
         self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), tell)
 
+    def examine(self, name: str, then: Callable[[str], None]) -> None:
+        """Look at a file at some moment, and tell at another."""
+        self.fetch(name, 0, self.mirror.ends.get(name, 0), lambda found: then(_flaw(name, found)))
+
     def finish(self, then: Callable[[], None]) -> None:
         """Stop in good order."""
         self.open = False
         self.journal.close()
         self.replication.end()
         self.copy.later(100 * MILLISECOND, lambda: self.copy.lease.release(then))
+
+
+def _flaw(name: str, found: bytes | EntrepotError) -> str:
+    """Return what is wrong with a file."""
+    return file_flaw(name, found) if isinstance(found, bytes) else ""
 
 
 class Greeted(Link):

@@ -7,11 +7,13 @@ from typing import Final
 
 from entrepot.base.environment import Instant
 from entrepot.ha.catchup import CatchUp
+from entrepot.ha.comparison import Comparison
+from entrepot.ha.follower import Follower, Link, Stage
 from entrepot.ha.lease import Record
 from entrepot.ha.replica import Replica
-from entrepot.ha.replication import Follower, Link, Replication, Stage
+from entrepot.ha.replication import Replication
 from entrepot.ha.standing import Standing
-from entrepot.ha.stream import JOIN, PROBE, SAME, Frame, encode
+from entrepot.ha.stream import JOIN, LACKS, PROBE, SAME, Frame, encode
 
 PLANTED: Final = (
     "confirmed before the replica's sync",  # received is taken for synced
@@ -33,6 +35,9 @@ PLANTED: Final = (
     "what came is received",  # a replica answers for what its disk has not been handed
     "renamed while it is read",  # what was read of a file goes to its old name
     "sizes are the same",  # a replica that reports equal sizes is believed
+    "differences are overlooked",  # a comparison takes every answer for the same
+    "gone while it is compared",  # what was read of a file is compared though the file is gone
+    "counts although it differs",  # a replica that was found to differ stays eligible
 )
 
 
@@ -107,8 +112,8 @@ class _Deaf(_Bugged):
 
 
 class _JoinsEarly(Replication):
-    def _advance(self, follower: Follower, now: Instant) -> None:
-        super()._advance(follower, now)
+    def advance(self, follower: Follower, now: Instant) -> None:
+        super().advance(follower, now)
         if follower.stage is Stage.JOINING:
             follower.stage = Stage.PROMISING
             follower.synced = follower.received = self.mirror.syncs
@@ -141,6 +146,30 @@ class _BelievesSizes(Replication):
         for name, size in theirs.items():
             if size == self.mirror.ends.get(name):
                 follower.catch_up.dropped(name)
+
+
+class _Overlooks(Replication):
+    def _take(self, follower: Follower, frame: Frame) -> None:
+        if frame.kind == LACKS and isinstance(follower.catch_up, Comparison):
+            frame.kind = SAME
+        super()._take(follower, frame)
+
+
+class _ComparesWhatIsGone(Replication):
+    def dropped(self, name: str) -> None:
+        reading = [
+            each for one in self.followers if isinstance(one.catch_up, Comparison) for each in one.catch_up.reading
+        ]
+        names = [(each, each.name) for each in reading]
+        super().dropped(name)
+        for each, was in names:
+            each.name = was
+
+
+class _Forgives(Replication):
+    def drop(self, follower: Follower, why: str) -> None:
+        if not why.startswith("it is not the same"):
+            super().drop(follower, why)
 
 
 class _SaysSame(Replica):
@@ -191,6 +220,9 @@ REPLICATIONS: Final[Mapping[str, type[Replication]]] = {
     "renamed while it is read": _Deaf,
     "removals are not told": _KeepsQuiet,
     "sizes are the same": _BelievesSizes,
+    "differences are overlooked": _Overlooks,
+    "gone while it is compared": _ComparesWhatIsGone,
+    "counts although it differs": _Forgives,
 }
 
 REPLICAS: Final[Mapping[str, type[Replica]]] = {

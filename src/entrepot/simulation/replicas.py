@@ -3,7 +3,8 @@
 What is checked: nobody confirms once a younger epoch has read the store; what was confirmed is in *every* copy that the
 lock's record and its own standing both call eligible, whatever its machine does next; a new primary finds all of it and
 nothing that was confirmed to be settled; large bodies too; and when it is calm one serves, confirms, has every other
-in sync, and all of them have the same files, octet by octet.
+in sync, and all of them have the same files, octet by octet. Copies are compared while all this goes on
+(`ha/comparison.py`): nothing is found then that is not there, and a bit that is turned over in the calm is mended.
 
 ``planted`` names a bug of `replica_bugs.py` that a run is to be made with, to see that it would be found.
 """
@@ -15,12 +16,14 @@ from typing import Final
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.candidate import State
+from entrepot.ha.comparison import DAMAGED, DIFFERS
+from entrepot.ha.follower import Stage
 from entrepot.ha.lease import EITHER, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import RECEIVED, SYNCED, read_standing
 from entrepot.journal.log import JournalCore, JournalOptions
-from entrepot.simulation.copies import Copy, Found, Scene
+from entrepot.simulation.copies import Copy, Found, Primary, Scene
 from entrepot.simulation.disk import SimulatedDisk
 from entrepot.simulation.replica_bugs import PLANTED
 
@@ -29,7 +32,63 @@ __all__ = ["PLANTED", "Replicas"]
 CALM: Final = 25 * SECOND
 """Faults end this long before the run does: time for leases to end and copies to be made."""
 
+ROT_AFTER: Final = 8 * SECOND
+"""Of the calm: copies are in sync by then, and there is time to mend one."""
+
 LOOKS: Final = 0.3  # of the faults: all eligible copies are read as after a crash, first
+
+
+class Comparing:
+    """Compares copies now and then, and turns a bit of one over, once."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene: Final = scene
+        self.world: Final = scene.world
+        self.lots: Final = self.world.lots("comparing")
+        self.rotten = False
+        self.world.later(self.lots.between(SECOND, 8 * SECOND), self._again)
+
+    def _again(self) -> None:
+        self.verify()
+        self.world.later(self.lots.between(SECOND, 8 * SECOND), self._again)
+
+    def _primary(self) -> Primary | None:
+        serving = [each.primary for each in self.scene.copies if each.primary is not None and each.primary.open]
+        return serving[0] if len(serving) == 1 else None
+
+    def verify(self) -> None:
+        """See what the last comparisons came to, and begin others."""
+        self.look()
+        primary = self._primary()
+        if primary is not None and not primary.copy.paused:
+            limit = self.lots.one_of((0, 0, 50_000))
+            self.world.count("comparisons", primary.replication.verifying.begin(primary.copy.now(), limit))
+
+    def look(self) -> None:
+        """See that nothing was found that is not there."""
+        primary = self._primary()
+        for verdict in () if primary is None else primary.replication.verifying.verdicts.values():
+            self.world.count(f"compared: {verdict.state}")
+            if verdict.state == DAMAGED or (verdict.state == DIFFERS and not self.rotten):
+                self.world.violation(f"{verdict.name} is said to be {verdict.state}: {verdict.found}; nothing is")
+
+    def rot(self) -> None:
+        """Turn a bit over in a file of a replica that is in sync, where the primary has it, too."""
+        primary = self._primary()
+        if primary is None or self.lots.chance(0.3):
+            return
+        insync = [each.name for each in primary.replication.followers if each.stage is Stage.IN_SYNC]
+        copies = [each for each in self.scene.copies if each.name in insync]
+        if not copies:
+            return
+        medium = self.lots.one_of(copies).disk.medium
+        files = [name for name in medium.durable if medium.view.get(name) and medium.durable[name]]
+        name = self.lots.one_of(sorted(files))
+        at = self.lots.below(min(len(medium.view[name]), len(medium.durable[name])))
+        for octets in (medium.view[name], medium.durable[name]):
+            octets[at] ^= 1
+        self.rotten = True
+        self.world.count("bits turned over")
 
 
 class Replicas(Scene):
@@ -56,6 +115,7 @@ class Replicas(Scene):
         self.confirmed_at = 0
         self.copies += [Copy(self, f"broker{number}") for number in range(count)]
         self.corners = self.world.lots("corners")
+        self.comparing = Comparing(self)
         self.world.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._befall)
         self.world.later(self.corners.between(2 * SECOND, 6 * SECOND), self._corner)
 
@@ -64,6 +124,7 @@ class Replicas(Scene):
         world = self.world
         end = world.time + length
         world.later(length - CALM, self._calm)
+        world.later(length - CALM + ROT_AFTER, self.comparing.rot)
         world.later(length - 3 * SECOND, self._quiet)
         try:
             world.run(end)
@@ -145,6 +206,7 @@ class Replicas(Scene):
         return [] if copy.primary is None else [copy.primary.epoch]
 
     def _at_the_end(self) -> None:
+        self.comparing.look()
         serving = [each for each in self.copies if each.primary is not None and each.primary.open]
         if len(serving) != 1:
             self.world.violation(f"it is calm, and {len(serving)} serve")

@@ -54,3 +54,15 @@ def test_the_wait_for_a_primary_begins_with_the_return_not_with_the_renewal_befo
     assert rules.leaves_alone(record(Rules.FAILBACK), watch, LEASE)
     assert rules.leaves_alone(record(Rules.FAILBACK), watch, 2 * LEASE)
     assert not rules.leaves_alone(record(Rules.FAILBACK), watch, 2 * LEASE + LEASE // 10)
+
+
+def test_who_steps_down_lets_others_go_first_and_serves_again_when_nobody_does() -> None:
+    gone = Record(name="a", host="h", pid=7, epoch=3, lease=LEASE, released=True, reserved=Rules.OTHERS)
+    itself = Rules(mine=Record(name="a", host="h", pid=7))
+    watch = Watch()
+    assert itself.leaves_alone(gone, watch, SECOND)
+    assert itself.leaves_alone(gone, watch, 6 * SECOND)
+    assert not itself.leaves_alone(gone, watch, SECOND + LEASE + LEASE // 10)
+    for other in (Record(name="a", host="h", pid=8), Record(name="a", host="g", pid=7), Record(name="b")):
+        assert not Rules(mine=other).leaves_alone(gone, Watch(), SECOND)
+        assert not Rules(BACKUP, mine=other).leaves_alone(gone, Watch(), SECOND)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from entrepot.journal.inspect import Counted, check, records
+from entrepot.journal.inspect import Counted, check, file_flaw, records
 from entrepot.journal.log import JournalCore
 from journals import World, message
 
@@ -73,3 +73,16 @@ def test_a_check_finds_what_a_start_would_find_and_changes_nothing() -> None:
     assert found.damage is not None
     assert world.segments()[0] in str(found.damage)
     assert "data check" in found.damage.remedy
+
+
+def test_a_file_says_by_itself_whether_it_is_sound() -> None:
+    world = filled()
+    world.disk.stop()
+    for name in world.segments():
+        octets = world.disk.read(name, 0, world.disk.size(name))
+        assert file_flaw(name, octets) == ""
+        assert file_flaw(name, octets + bytes(500)) == ""  # a file is longer than what stands there
+        middle = len(octets.rstrip(b"\0")) // 2
+        wrong = octets[:middle] + bytes([octets[middle] ^ 1]) + octets[middle + 1 :]
+        assert name in file_flaw(name, wrong)
+    assert file_flaw("1-1.tmp", b"whatever") == ""

@@ -149,6 +149,8 @@ class BrokerControl(Control):
             "describeClusters": lambda given: census.clusters(),
             "describeRouters": lambda given: census.routers(),
             "drain": lambda given: census.drain(given.text(0, "begin"), given.text(1, "")),
+            "verifyReplicas": lambda given: census.verify(given.number(0, 0)),
+            "forceFailover": lambda given: census.step_down(),
             "updateDuplicateIdCache": lambda given: remember_texts(broker, given),
             "rememberDuplicateIds": lambda given: remember_octets(broker, given),
             "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs()},

@@ -128,6 +128,14 @@ class Census:
         """Give all to another node, or see how far that is: plan, begin, resume, abort, status. Raises Refused."""
         raise Refused("this broker is in no cluster: there is no node to give anything to")
 
+    def verify(self, bandwidth: int) -> int:
+        """Begin to compare all replicas with this store (`ha/comparison.py`); return how many. Raises Refused."""
+        raise Refused("this broker has no replicas", remedy="entrepot run --ha replication makes some")
+
+    def step_down(self) -> None:
+        """Let another broker of the same store serve. Raises Refused."""
+        raise Refused("this broker shares its store with nobody: there is none to take over")
+
     def clean_store(self, name: str, *, discards: bool) -> object:
         """Return the work that empties the store-and-forward queue of a node that is gone. Raises Refused."""
         raise Refused("this broker is in no cluster", remedy="entrepot queue move, purge or delete do it, too")

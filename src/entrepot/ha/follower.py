@@ -1,0 +1,99 @@
+"""One replica as its primary sees it, and what a primary asks of the world around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+from entrepot.base.environment import Instant
+from entrepot.base.errors import EntrepotError
+from entrepot.ha.catchup import CatchUp
+from entrepot.ha.standing import RECEIVED
+
+Fetched = Callable[[bytes | EntrepotError], None]
+
+
+class Stage(Enum):
+    """How far a replica is."""
+
+    COPYING = "copying"
+    JOINING = "joining"
+    PROMISING = "promising"
+    RECORDING = "recording"
+    IN_SYNC = "in sync"
+
+
+class Link:
+    """The connection to one replica."""
+
+    def send(self, octets: bytes) -> None:
+        """Have it sent behind all that was sent before."""
+        raise NotImplementedError
+
+    def close(self, why: str) -> None:
+        """End it; `Replication.lost` need not be called."""
+        raise NotImplementedError
+
+
+class Host:
+    """What the replication asks of its broker."""
+
+    def record(self, serial: int, eligible: dict[str, int]) -> None:
+        """Have ``eligible`` put into the lock's record; then call `Replication.recorded` with ``serial``."""
+        raise NotImplementedError
+
+    def say(self, text: str, *, loud: bool) -> None:
+        """Tell the operator."""
+        raise NotImplementedError
+
+    def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
+        """Read away from the loop; later, in the order of the asking, call ``then`` on the loop with what there is.
+
+        It holds all that was asked of the disk before, as `JournalPort.read` does, or is the error.
+        """
+        raise NotImplementedError
+
+    def examine(self, name: str, then: Callable[[str], None]) -> None:
+        """Look away from the loop whether the checksums in a file are right; later call ``then`` with what is not."""
+        raise NotImplementedError
+
+    def asked_back(self, name: str) -> None:
+        """The broker ``name``, whose store it is, is in sync and wants to serve."""
+        raise NotImplementedError
+
+
+class Follower:
+    """One replica, as its primary sees it. Numbers of syncs, octets, instants."""
+
+    def __init__(self, link: Link, copy: str, name: str, now: Instant, catch_up: CatchUp) -> None:
+        self.link: Final = link
+        self.copy: Final = copy
+        self.name: Final = name
+        self.stage = Stage.COPYING
+        self.catch_up = catch_up  # a `Comparison` while it is in sync and that is to be seen
+        self.sent = 0
+        self.taken = 0
+        self.synced = -1
+        self.received = -1
+        self.join = 0  # the sync that it must have before it counts
+        self.heard: Instant = now
+        self.owes: Instant = -1  # since when it owes the answer to a sync
+        self.pinged: Instant = now
+        self.since: Instant = now
+        self.allowed = 0.0
+        self.allowed_at: Instant = now
+
+    @property
+    def counts(self) -> bool:
+        """Say whether confirmations wait for it."""
+        return self.stage is not Stage.COPYING
+
+    def reached(self, confirm: str) -> int:
+        """Return up to which sync it has what is needed."""
+        return self.received if confirm == RECEIVED else self.synced
+
+    def send(self, octets: bytes) -> None:
+        """Send one frame."""
+        self.sent += len(octets)
+        self.link.send(octets)

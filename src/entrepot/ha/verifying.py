@@ -1,0 +1,85 @@
+"""Whether replicas in sync have what their primary has: `ha/comparison.py`, begun, carried on and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from entrepot.base.environment import Instant
+from entrepot.ha.comparison import DAMAGED, DIFFERS, SAME, Comparison, Verdict
+from entrepot.ha.follower import Follower, Stage
+from entrepot.ha.pieces import Pieces
+
+
+class Verifying:
+    """The comparisons of one primary. ``verdicts``: what they came to, by copy; of each the last one.
+
+    ``advance``: goes on with a replica at an instant; ``drop``: counts on it no longer, and says why.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pieces: Pieces,
+        advance: Callable[[Follower, Instant], None],
+        drop: Callable[[Follower, str], None],
+    ) -> None:
+        self.name: Final = name
+        self.pieces: Final = pieces
+        self.advance: Final = advance
+        self.drop: Final = drop
+        self.verdicts: Final[dict[str, Verdict]] = {}
+
+    def begin(self, now: Instant, bandwidth: int = 0) -> int:
+        """Begin to compare what every replica in sync has with what is here; return how many there are.
+
+        ``bandwidth``: octets a second, 0 for that of catch-ups. Who is being compared already goes on with that.
+        """
+        every = [each for each in self.pieces.followers if each.stage is Stage.IN_SYNC]
+        for each in every:
+            if not isinstance(each.catch_up, Comparison) or each.catch_up.verdict.ended >= 0:
+                comparison = Comparison(self.pieces.mirror.ends, each.name, now, bandwidth)
+                comparison.sent = each.catch_up.sent
+                each.catch_up = comparison
+                self.verdicts[each.copy] = comparison.verdict
+                self.advance(each, now)
+        return len(every)
+
+    def go_on(self, follower: Follower, comparison: Comparison, now: Instant) -> None:
+        """Ask for more, look at what is in doubt, and say what it came to."""
+        host, verdict = self.pieces.host, comparison.verdict
+        if verdict.ended >= 0:
+            return
+        while comparison.doubts:
+            name, offset = comparison.doubts.pop()
+            comparison.open += 1
+            host.examine(name, partial(self._examined, follower, comparison, now, f"{name} at octet {offset}"))
+        self.pieces.ask(follower, now)
+        if comparison.done():
+            self._judge(follower, comparison, now)
+
+    def _examined(self, follower: Follower, comparison: Comparison, asked: Instant, where: str, flaw: str) -> None:
+        """A file that a replica has otherwise was looked at here: ``flaw`` is what is wrong with it, "" for nothing."""
+        comparison.open -= 1
+        comparison.flaw = comparison.flaw or flaw
+        if not flaw:
+            comparison.differs = comparison.differs or where
+        self.advance(follower, asked)
+
+    def _judge(self, follower: Follower, comparison: Comparison, now: Instant) -> None:
+        host, name, verdict = self.pieces.host, self.name, comparison.verdict
+        if comparison.flaw:
+            verdict.end(DAMAGED, comparison.flaw, now)
+            host.say(
+                f"the store of {name} is damaged: {comparison.flaw}; {follower.name} may have it whole: let it serve "
+                "(`entrepot ha demote`), and make no copy anew before that",
+                loud=True,
+            )
+        elif comparison.differs:
+            verdict.end(DIFFERS, comparison.differs, now)
+            why = f"it is not the same: {comparison.differs}; what stands here is sound, and is copied"
+            self.drop(follower, why)
+        else:
+            verdict.end(SAME, "", now)
+            host.say(f"{follower.name} has the same {verdict.octets} octets as {name}", loud=False)
