@@ -1,6 +1,6 @@
 """What the standard says and no other test here shows: what a client sends, and how it is answered.
 
-`mqtt_5.toml` and `mqtt_3.toml` beside it say which test shows which statement.
+`mqtt_5.toml` and `mqtt_3.toml` say which test shows which statement.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from entrepot.protocols.mqtt.schema import (
     CONNECT,
     CONTENT_TYPE,
     CORRELATION_DATA,
+    MESSAGE_EXPIRY,
     PAYLOAD_FORMAT,
     PUBREL,
     REASON,
@@ -175,6 +176,15 @@ def test_enhanced_authentication_is_refused() -> None:
     assert 0x15 not in Peer(rig, house_of(rig), "b", V5).properties
 
 
+@pytest.mark.parametrize("version", [V31, V311, V5])
+def test_a_second_connect_ends_the_connection(version: int) -> None:
+    rig = Rig()
+    peer = Peer(rig, house_of(rig), "a", version)
+    peer.feed(Connect("b", version).octets())
+    assert peer.hear() == (["DISCONNECT 0x82"] if version == V5 else [])
+    assert peer.session.closing
+
+
 # -- reasons -----------------------------------------------------------------------------------------------------------
 
 
@@ -259,6 +269,87 @@ def test_an_identifier_is_free_again_when_it_is_answered(version: int) -> None:
     assert reader.payloads == ["one 1", "two 1", "one 2", "two 2"]
 
 
+def test_an_identifier_is_free_again_when_it_is_refused() -> None:
+    rig = Rig(max_octets="1kb", full="FAIL")
+    house = house_of(rig)
+    reader, writer = Peer(rig, house, "r", V5, clean=False, properties=LIVES), Peer(rig, house, "w", V5)
+    reader.subscribe("a", qos=2)
+    reader.cut()
+    writer.publish("a", "x" * 100_000, 1)
+    assert writer.publish("a", "no", 2, packet_id=7) == ["PUBREC 7 151", "PUBCOMP 7 0"]
+    reader = Peer(rig, house, "r", V5, clean=False, properties=LIVES)
+    assert writer.publish("a", "yes", 2, packet_id=7, dup=True) == ["PUBREC 7 0", "PUBCOMP 7 0"]
+    reader.hear()
+    assert reader.payloads[1:] == ["yes"]
+
+
+def test_the_exchange_goes_on_though_the_message_expired() -> None:
+    rig = Rig()
+    house = house_of(rig)
+    reader = Peer(rig, house, "r", V5, clean=False, properties=LIVES)
+    reader.subscribe("a", qos=2)
+    reader.cut()
+    writer = Peer(rig, house, "w", V5, auto=False)
+    assert writer.publish("a", "x", 2, packet_id=7, properties={MESSAGE_EXPIRY: 1}) == ["PUBREC 7 0"]
+    rig.wait(10_000)
+    assert writer.publish("a", "x", 2, packet_id=7, dup=True, properties={MESSAGE_EXPIRY: 1}) == ["PUBREC 7 0"]
+    assert writer.ack(PUBREL, 7) == ["PUBCOMP 7 0"]
+    assert Peer(rig, house, "r", V5, clean=False, properties=LIVES).payloads == []
+
+
+@NEWER
+@pytest.mark.parametrize("qos", [1, 2])
+def test_answers_come_in_the_order_of_the_messages(qos: int, version: int) -> None:
+    rig = Rig()
+    house = house_of(rig)
+    more = {"properties": LIVES} if version == V5 else {}
+    Peer(rig, house, "r", version, clean=False, **more).subscribe("stored", qos=qos)
+    writer = Peer(rig, house, "w", version, auto=False)
+    for number in range(1, 21):  # what is for nobody needs no disk, and waits for what does
+        topic = "stored" if number % 3 else "nobody"
+        writer.feed(publish(version, topic, b"x", qos, number))
+    assert [int(word.split()[1]) for word in writer.hear()] == list(range(1, 21))
+
+
+@NEWER
+def test_what_is_retained_outlives_its_session(version: int) -> None:
+    rig = Rig()
+    house = house_of(rig)
+    writer = Peer(rig, house, "w", version)
+    writer.publish("a", "kept", 1, retain=True)
+    writer.leave()
+    assert "w" not in house.states
+    late = Peer(rig, house, "l", version)
+    late.subscribe("a")
+    late.hear()
+    assert late.payloads == ["kept"]
+
+
+@NEWER
+def test_a_retained_message_of_qos_0_takes_the_place_of_the_last(version: int) -> None:
+    rig = Rig()
+    house = house_of(rig)
+    writer = Peer(rig, house, "w", version)
+    writer.publish("a", "old", 2, retain=True)
+    writer.publish("a", "new", 0, retain=True)
+    late = Peer(rig, house, "l", version)
+    late.subscribe("a", qos=2)
+    late.hear()
+    assert [(one.payload, one.qos) for one in late.messages] == [(b"new", 0)]
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_fails_for_the_moment_ends_the_connection(qos: int) -> None:
+    rig = Rig(max_octets="1kb", full="FAIL")
+    house = house_of(rig)
+    reader, writer = Peer(rig, house, "r", clean=False), Peer(rig, house, "w")
+    reader.subscribe("a", qos=2)
+    reader.cut()
+    writer.publish("a", "x" * 100_000, 1)
+    assert writer.publish("a", "no", qos) == []
+    assert writer.session.closing
+
+
 @NEWER
 def test_what_is_not_retained_leaves_what_is(version: int) -> None:
     rig = Rig()
@@ -324,7 +415,7 @@ def test_more_than_receive_maximum_ends_the_connection() -> None:
 
 
 @NEWER
-def test_a_pubrec_of_a_pubrel_that_nobody_expects_is_answered(version: int) -> None:
+def test_a_pubrel_that_nobody_expects_is_answered(version: int) -> None:
     rig = Rig()
     peer = Peer(rig, house_of(rig), "a", version)
     assert peer.ack(PUBREL, 9)[0].startswith("PUBCOMP 9")

@@ -1,6 +1,6 @@
 """What the standard says and no other test here shows: subscriptions, and what goes to their clients.
 
-`mqtt_5.toml` and `mqtt_3.toml` beside it say which test shows which statement.
+`mqtt_5.toml` and `mqtt_3.toml` say which test shows which statement.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.protocols.mqtt.house import House
-from entrepot.protocols.mqtt.packets import Subscribe, Wish
+from entrepot.protocols.mqtt.packets import Subscribe, Wish, acknowledgement
 from entrepot.protocols.mqtt.schema import (
     PUBACK,
     PUBCOMP,
@@ -220,6 +220,22 @@ def test_nothing_is_sent_again_while_the_connection_is_there(version: int) -> No
     rig.wait(10_000_000)
     assert reader.hear() == []
     assert [one.dup for one in reader.messages] == [False]
+
+
+@NEWER
+def test_pubrel_come_in_the_order_of_pubrec(version: int) -> None:
+    rig = Rig()
+    house = house_of(rig)
+    reader = Peer(rig, house, "r", version, auto=False)
+    reader.subscribe("a", qos=2)
+    writer = Peer(rig, house, "w")
+    for number in range(5):
+        writer.publish("a", str(number), 2)
+    reader.hear()
+    order = [3, 1, 5, 2, 4]
+    for packet_id in order:
+        reader.feed(acknowledgement(PUBREC, packet_id, version))
+    assert reader.hear() == [f"PUBREL {packet_id} 0" for packet_id in order]
 
 
 @pytest.mark.parametrize("qos", [1, 2])
