@@ -48,6 +48,7 @@ from entrepot.protocols.mqtt.schema import (
     AUTH_METHOD,
     CONNECT,
     DISCONNECT,
+    ENTRY_REASONS,
     KEEP_ALIVE_OVER,
     MAXIMUM_PACKET,
     MESSAGE_EXPIRY,
@@ -113,6 +114,7 @@ class MqttSession(Connected):
         self.outbound: Outgoing | None = None
         self.subscribing: Subscribing | None = None
         self.welcoming: bool = False  # CONNACK waits for the disk: nothing is said before it
+        self.turned_away: bool = False  # CONNACK said no
         self.elsewhere: str = ""  # the broker that serves it
         self.parted: bool = False  # it said DISCONNECT, and that all is well: its will is not spoken
 
@@ -148,16 +150,14 @@ class MqttSession(Connected):
     def farewell(self, why: str) -> None:
         """Say that our side ends the connection."""
         if OPENING < self.life < LEAVING:
-            self._disconnect(ShuttingDown(f"the broker ends this connection: {why}"))
+            self._say_end(ShuttingDown(f"the broker ends this connection: {why}"))
 
     def fail(self, error: EntrepotError) -> None:
         """Say what is wrong and close this connection."""
-        if self.life == OPENING:
-            self._refuse_entry(error)
-        elif self.life < LEAVING:
+        if self.life < LEAVING:
             if self.reason == 0 and self.beat_receive > 0 and self.broker.now >= self.heard + self.beat_receive:
                 self.reason = KEEP_ALIVE_OVER
-            self._disconnect(error)
+            self._say_end(error)
         self.refused = str(error)
         self.leave()
         self.note()
@@ -448,8 +448,17 @@ class MqttSession(Connected):
         self.leave()
         self.note()
 
+    def _say_end(self, error: EntrepotError) -> None:
+        """Say why, where MQTT can: in CONNACK as long as there was none (5: 3.2)."""
+        if self.life == OPENING or self.welcoming:
+            if not self.turned_away:
+                self.turned_away = True
+                self._refuse_entry(error)
+        else:
+            self._disconnect(error)
+
     def _disconnect(self, error: EntrepotError) -> None:
-        """Say why, where MQTT can."""
+        """Say why after CONNACK."""
         if self.reader.version != V5:
             return
         packet = Farewell(self.reason if self.reason else reason_of(error))
@@ -462,6 +471,8 @@ class MqttSession(Connected):
         version = self.reader.version
         code = self.reason if self.reason else reason_of(error)
         if version == V5:
+            if int(code) not in ENTRY_REASONS:
+                code = UNAVAILABLE
             properties: Properties = {SERVER_REFERENCE: self.elsewhere} if self.elsewhere else {}
             explained: Properties = {REASON: _brief(error), **properties}
             self.say_why(connack(V5, False, code, properties), connack(V5, False, code, explained))
@@ -480,6 +491,8 @@ class _Welcome(Confirmation):
     def give(self) -> None:
         """Write it."""
         session = self.session
+        if session.turned_away:
+            return
         session.say(self.octets)
         session.welcoming = False
         session.broker.effort.later(session.rest)

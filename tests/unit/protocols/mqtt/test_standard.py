@@ -16,6 +16,7 @@ from entrepot.protocols.mqtt.schema import (
     CORRELATION_DATA,
     MESSAGE_EXPIRY,
     PAYLOAD_FORMAT,
+    PUBLISH,
     PUBREL,
     REASON,
     REQUEST_PROBLEM,
@@ -160,6 +161,29 @@ def test_connack_comes_first_and_once(version: int) -> None:
     assert Peer(rig, house, "a", version, clean=True).said == ["CONNACK 0"]
 
 
+@NEWER
+def test_nothing_but_connack_comes_first_whatever_happens_meanwhile(version: int) -> None:
+    """CONNACK of a session that stays waits for the disk; who is sent away before it gets no DISCONNECT."""
+    for end in ("taken over", "stopped"):
+        rig = Rig()
+        house = house_of(rig)
+        peer = Peer(rig, house, connects=False, version=version)
+        made = Connect("a", version)
+        made.clean = False
+        made.properties = dict(LIVES) if version == V5 else {}
+        peer.feed(made.octets())
+        assert peer.session.outgoing() == b""
+        if end == "stopped":
+            peer.session.farewell("it stops")
+        else:
+            assert Peer(rig, house, "a", version).said[0].startswith("CONNACK 0")
+        said = peer.hear()
+        assert all(word.startswith("CONNACK") for word in said), said
+        if end == "taken over":
+            assert said == (["CONNACK 136"] if version == V5 else [])
+            assert peer.session.closing
+
+
 def test_response_information_is_not_given() -> None:
     rig = Rig()
     for asked in (0, 1):
@@ -243,6 +267,15 @@ def test_properties_of_a_message_are_passed_on_as_they_are() -> None:
     Peer(rig, house, "x", V5, will=will).cut()
     reader.hear()
     assert reader.messages[1].properties == said
+
+
+@pytest.mark.parametrize("property_", [b"\x26\0\1\xff\0\1v", b"\x26\0\1k\0\1\xff", b"\x08\0\1\xff", b"\x03\0\1\xff"])
+def test_text_of_properties_is_text(property_: bytes) -> None:
+    """User properties, response topic, content type."""
+    rig = Rig()
+    peer = Peer(rig, house_of(rig), "a", V5)
+    peer.feed(whole(PUBLISH, 0, text(b"a") + bytes((len(property_),)) + property_))
+    assert peer.hear() == ["DISCONNECT 0x81"]
 
 
 def test_dup_is_not_passed_on() -> None:
