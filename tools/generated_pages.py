@@ -17,6 +17,7 @@ from activemq_page import activemq_xml
 from artemis_page import broker_xml
 from client_page import client_options
 from command_line_page import command_line
+from mqtt_page import mqtt_page
 from network_pages import network_pages
 from records_page import records_page
 from source_tree import ROOT, SOURCE
@@ -187,6 +188,7 @@ def main() -> int:
         PAGES / "client-options.md": client_options(),
         PAGES / "errors.md": error_codes(),
         PAGES / "log.md": log_page(),
+        PAGES / "mqtt-conformance.md": mqtt_page(),
         core_packets.TARGET: core_packets.source(),
         core_packets.PAGE: core_packets.page(),
         amqp_performatives.TARGET: amqp_performatives.source(),

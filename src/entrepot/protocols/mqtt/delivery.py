@@ -349,7 +349,8 @@ class MqttConsumer(Consumer):
         if outgoing.aliases_max > 0:
             topic, alias = self._aliased(message.address, topic)
             extra += alias
-        self._put(first, topic, flight, properties, extra, payload)
+        if not self._put(first, topic, flight, properties, extra, payload) and topic:
+            outgoing.aliases.pop(message.address, None)  # nobody told the client of it
 
     def _payload(self, message: Message, said: Said) -> bytes | None:
         """Return what is published of a message of another language; None: it is too long, or lost on the disk.
@@ -372,8 +373,8 @@ class MqttConsumer(Consumer):
 
     def _put(
         self, first: i64, topic: bytes, flight: Flight | None, properties: bytes, extra: bytes, payload: bytes
-    ) -> None:
-        """Write the octets of a PUBLISH, unless they are too many for the client."""
+    ) -> bool:
+        """Write the octets of a PUBLISH; False when they are too many for the client."""
         outgoing = self.outgoing
         inner: i64 = len(properties) + len(extra)
         size: i64 = 2 + len(topic) + len(payload)
@@ -389,7 +390,7 @@ class MqttConsumer(Consumer):
             if body is not None:
                 body.finish(False)
             self._skip(flight)
-            return
+            return False
         if flight is not None:
             if flight.written:
                 first |= 8
@@ -415,6 +416,7 @@ class MqttConsumer(Consumer):
             outlet.note()
         if len(out) > outlet.high:
             outlet.choke()
+        return True
 
     def _retains(self, message: Message) -> bool:
         """Return whether the retain flag is set (5: 3.3.1.3)."""

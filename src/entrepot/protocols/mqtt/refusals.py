@@ -36,13 +36,22 @@ from entrepot.protocols.session import Shell
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Connected(ServerSession):
-    """A connection of MQTT as its parts know it. ``reason``: the code that `fail` is about to say; 0: its error's."""
+    """A connection of MQTT as its parts know it. ``reason``: the code that `fail` is about to say; 0: its error's.
+
+    ``explains``: it wants to be told why. ``packet_max``: the octets of the longest packet that it takes.
+    """
 
     def __init__(
         self, shell: Shell, broker: BrokerCore, number: i64, peer: str, high: i64, connect_timeout_ms: i64
     ) -> None:
         super().__init__(shell, broker, number, peer, high, connect_timeout_ms)
         self.reason: i64 = 0
+        self.explains: bool = True  # Request Problem Information
+        self.packet_max: i64 = 1 << 40  # Maximum Packet Size; no packet is as long as that
+
+    def say_why(self, bare: bytes, explained: bytes) -> None:
+        """Write a packet, with its reason if that is wanted and has room (5: 3.1.2.11.4, 3.1.2.11.7)."""
+        self.say(explained if self.explains and len(explained) <= self.packet_max else bare)
 
     def say(self, octets: bytes) -> None:
         """Write a packet."""

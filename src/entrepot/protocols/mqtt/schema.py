@@ -166,6 +166,11 @@ TOO_LARGE: Final = 0x95
 QUOTA: Final = 0x97
 WRONG_FORMAT: Final = 0x99
 
+ENTRY_REASONS: Final = frozenset(
+    (*range(0x80, 0x8B), WRONG_METHOD, WRONG_TOPIC, TOO_LARGE, QUOTA, *range(WRONG_FORMAT, 0x9E), 0x9F)
+)
+"""Reasons that CONNACK may have to say no (5: 3.2.2.2)."""
+
 REFUSED_3: Final = {
     WRONG_VERSION: 1,
     WRONG_CLIENT_ID: 2,

@@ -218,7 +218,8 @@ class Sending:
         version = self.reader.version
         if qos > 0 and version == V5:
             kind = PUBACK if qos == 1 else PUBREC
-            self.session.say(acknowledgement(kind, packet_id, V5, code, error.message[:200]))
+            bare = acknowledgement(kind, packet_id, V5, code)
+            self.session.say_why(bare, acknowledgement(kind, packet_id, V5, code, error.message[:200]))
         elif denied and (version == V5 or not self.options.closes_on_denial):
             self.house.dropped += 1
             if qos > 0:

@@ -48,6 +48,7 @@ from entrepot.protocols.mqtt.schema import (
     AUTH_METHOD,
     CONNECT,
     DISCONNECT,
+    ENTRY_REASONS,
     KEEP_ALIVE_OVER,
     MAXIMUM_PACKET,
     MESSAGE_EXPIRY,
@@ -68,6 +69,7 @@ from entrepot.protocols.mqtt.schema import (
     SERVER_REFERENCE,
     SESSION_EXPIRY,
     SUBSCRIBE,
+    SUCCESS,
     TAKEN_OVER,
     TOPIC_ALIAS_MAXIMUM,
     UNAVAILABLE,
@@ -77,7 +79,6 @@ from entrepot.protocols.mqtt.schema import (
     V31,
     V311,
     WILL_DELAY,
-    WITH_WILL,
     WRONG_CLIENT_ID,
     WRONG_METHOD,
     WRONG_TOPIC,
@@ -112,10 +113,10 @@ class MqttSession(Connected):
         self.sending: Sending | None = None
         self.outbound: Outgoing | None = None
         self.subscribing: Subscribing | None = None
-        self.explains: bool = True  # it wants to be told why (Request Problem Information)
         self.welcoming: bool = False  # CONNACK waits for the disk: nothing is said before it
+        self.turned_away: bool = False  # CONNACK said no
         self.elsewhere: str = ""  # the broker that serves it
-        self.parted: bool = False  # it said DISCONNECT: its will is not spoken
+        self.parted: bool = False  # it said DISCONNECT, and that all is well: its will is not spoken
 
     # -- what the machine asks -----------------------------------------------------------------------------------------
 
@@ -149,16 +150,14 @@ class MqttSession(Connected):
     def farewell(self, why: str) -> None:
         """Say that our side ends the connection."""
         if OPENING < self.life < LEAVING:
-            self._disconnect(ShuttingDown(f"the broker ends this connection: {why}"))
+            self._say_end(ShuttingDown(f"the broker ends this connection: {why}"))
 
     def fail(self, error: EntrepotError) -> None:
         """Say what is wrong and close this connection."""
-        if self.life == OPENING:
-            self._refuse_entry(error)
-        elif self.life < LEAVING:
+        if self.life < LEAVING:
             if self.reason == 0 and self.beat_receive > 0 and self.broker.now >= self.heard + self.beat_receive:
                 self.reason = KEEP_ALIVE_OVER
-            self._disconnect(error)
+            self._say_end(error)
         self.refused = str(error)
         self.leave()
         self.note()
@@ -282,6 +281,9 @@ class MqttSession(Connected):
         if connect.version == 0:
             raise broken(self, WRONG_VERSION, "the protocol level of CONNECT is none of 3, 4 and 5")
         self.explains = connect.properties.get(REQUEST_PROBLEM, 1) == 1
+        size = connect.properties.get(MAXIMUM_PACKET)
+        if isinstance(size, int):
+            self.packet_max = size
         if AUTH_METHOD in connect.properties:
             raise broken(self, WRONG_METHOD, "enhanced authentication is not spoken here")
         if self.broker.ceased:
@@ -403,11 +405,8 @@ class MqttSession(Connected):
 
     def _limit(self, connect: Connect, outgoing: Outgoing) -> None:
         """Note what the client can take."""
-        found = connect.properties
-        size = found.get(MAXIMUM_PACKET)
-        if isinstance(size, int):
-            outgoing.packet_max = size
-        aliases = found.get(TOPIC_ALIAS_MAXIMUM)
+        outgoing.packet_max = min(outgoing.packet_max, self.packet_max)
+        aliases = connect.properties.get(TOPIC_ALIAS_MAXIMUM)
         if isinstance(aliases, int):
             outgoing.aliases_max = min(aliases, int(self.options.aliases_out_max))
 
@@ -445,28 +444,38 @@ class MqttSession(Connected):
             state.expiry = min(expiry, int(self.options.session_expiry_max))
             if not state.persistent:
                 self.house.keep(state)
-        self.parted = packet.code != WITH_WILL
+        self.parted = packet.code == SUCCESS  # any other code leaves the will in force (5: 3.1.2.5)
         self.leave()
         self.note()
 
+    def _say_end(self, error: EntrepotError) -> None:
+        """Say why, where MQTT can: in CONNACK as long as there was none (5: 3.2)."""
+        if self.life == OPENING or self.welcoming:
+            if not self.turned_away:
+                self.turned_away = True
+                self._refuse_entry(error)
+        else:
+            self._disconnect(error)
+
     def _disconnect(self, error: EntrepotError) -> None:
-        """Say why, where MQTT can."""
+        """Say why after CONNACK."""
         if self.reader.version != V5:
             return
         packet = Farewell(self.reason if self.reason else reason_of(error))
-        if self.explains:
-            packet.properties[REASON] = _brief(error)
-        self.say(packet.octets(V5))
+        bare = packet.octets(V5)
+        packet.properties[REASON] = _brief(error)
+        self.say_why(bare, packet.octets(V5))
 
     def _refuse_entry(self, error: EntrepotError) -> None:
         """Answer a CONNECT that has no effect."""
         version = self.reader.version
         code = self.reason if self.reason else reason_of(error)
         if version == V5:
-            properties: Properties = {REASON: _brief(error)} if self.explains else {}
-            if self.elsewhere:
-                properties[SERVER_REFERENCE] = self.elsewhere
-            self.say(connack(V5, False, code, properties))
+            if int(code) not in ENTRY_REASONS:
+                code = UNAVAILABLE
+            properties: Properties = {SERVER_REFERENCE: self.elsewhere} if self.elsewhere else {}
+            explained: Properties = {REASON: _brief(error), **properties}
+            self.say_why(connack(V5, False, code, properties), connack(V5, False, code, explained))
         elif version > 0 and int(code) in REFUSED_3:
             self.say(connack(version, False, REFUSED_3[int(code)], {}))
 
@@ -482,6 +491,8 @@ class _Welcome(Confirmation):
     def give(self) -> None:
         """Write it."""
         session = self.session
+        if session.turned_away:
+            return
         session.say(self.octets)
         session.welcoming = False
         session.broker.effort.later(session.rest)
