@@ -16,6 +16,7 @@ from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.config.console import ConsoleSettings
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
 from entrepot.core.addressing.definition import QueueDefinition
@@ -325,6 +326,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     notices: NoticeOptions = NoticeOptions()
     refresh_ms: int = 0
     serving: ServingOptions = ServingOptions()
+    console: ConsoleSettings | None = None
 
 
 class Change(NamedTuple):
@@ -336,6 +338,7 @@ class Change(NamedTuple):
     live: bool
 
 
+FIXED_NAMES: Final = {"notices": "notifications", "refresh_ms": "period of looks for changes", "console": "console"}
 SERVING_NAMES: Final = {
     "ttl_override_ms": "connection-ttl-override",
     "branch_ms": "transaction-timeout",
@@ -374,10 +377,10 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("plugins", a.plugins, b.plugins, False))
     if (a.zone, a.client_zones) != (b.zone, b.client_zones):
         found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
-    if a.notices != b.notices:
-        found.append(Change("notifications", a.notices, b.notices, False))
-    if a.refresh_ms != b.refresh_ms:
-        found.append(Change("period of looks for changes", a.refresh_ms, b.refresh_ms, False))
+    for name, what in FIXED_NAMES.items():
+        old, new = getattr(a, name), getattr(b, name)
+        if old != new:
+            found.append(Change(what, old, new, False))
     for name in ServingOptions.__struct_fields__:
         old, new = getattr(a.serving, name), getattr(b.serving, name)
         if old != new:
