@@ -102,7 +102,8 @@ def check(
         verdict = "it does not start" if config is None else "it starts"
         click.echo(f"{file}: {verdict}; {counted(findings)}", err=True)
         if reading is not None and reading.draft is not None:
-            members.append(member_of(reading.draft, file, on.get(reading.draft.broker.name, "")))
+            main = str(reading.files[0]) if reading.files else file
+            members.append(member_of(reading.draft, main, on.get(reading.draft.broker.name, "")))
     if members:
         network = network_of(members)
         failed = _judge(network, strict=strict, output=output, drawn=len(files) > 1) or failed

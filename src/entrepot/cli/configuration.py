@@ -78,11 +78,12 @@ def examine(text: str, defines: Sequence[str], properties: str = "") -> Reading:
         properties=[Path(word.strip()) for word in properties.split(",") if word.strip()],
     )
     if reading.config is not None:
+        file = str(reading.files[0] if reading.files else path_of(text))
         for connector in reading.config.connectors:
             where = ACCEPTORS if reading.config.family is Dialect.ARTEMIS else CONNECTORS
-            _try(connector, reading.findings, str(path_of(text)), f"{where} {connector.name!r}")
+            _try(connector, reading.findings, file, f"{where} {connector.name!r}")
         for network in reading.config.networks:
-            _try_bridge(network, reading.findings, str(path_of(text)))
+            _try_bridge(network, reading.findings, file)
         return replace(reading, config=replace(reading.config, console=_tried(reading.config, reading.findings)))
     return reading
 

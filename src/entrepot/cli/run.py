@@ -44,6 +44,7 @@ PRELOADED: Final = "entrepot.node"
     \b
     entrepot run
     entrepot run conf/activemq.xml
+    entrepot run etc/bootstrap.xml
     entrepot run --data /var/lib/entrepot --name amsterdam
     entrepot run --connect 'static:(tcp://other:61616)' --duplex
     entrepot run --listen 'stomp://0.0.0.0:61613?maximumConnections=1000'
@@ -223,8 +224,8 @@ def run(
     in ./entrepot-data. A second signal ends it at once; what was confirmed is on disk in any case.
 
     CONFIGURATION is an activemq.xml of ActiveMQ Classic (or xbean:file:...) or a broker.xml of Artemis: the broker is
-    what it says, and whatever it does not do as written is reported, line by line; options given here win. See
-    `entrepot check`.
+    what it says, and whatever it does not do as written is reported, line by line; options given here win. The
+    bootstrap.xml of an instance of Artemis names its broker.xml. See `entrepot check`.
     """
     from entrepot.io import logs, runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
 

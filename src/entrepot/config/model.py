@@ -338,7 +338,7 @@ class Change(NamedTuple):
     live: bool
 
 
-FIXED_NAMES: Final = {"notices": "notifications", "refresh_ms": "period of looks for changes", "console": "console"}
+FIXED_NAMES: Final = {"notices": "notifications", "refresh_ms": "period of looks for changes"}
 SERVING_NAMES: Final = {
     "ttl_override_ms": "connection-ttl-override",
     "branch_ms": "transaction-timeout",
@@ -381,6 +381,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         old, new = getattr(a, name), getattr(b, name)
         if old != new:
             found.append(Change(what, old, new, False))
+    if _console(a) != _console(b):
+        found.append(Change("console", a.console, b.console, False))
     for name in ServingOptions.__struct_fields__:
         old, new = getattr(a.serving, name), getattr(b.serving, name)
         if old != new:
@@ -405,6 +407,11 @@ def _of_keyed(what: str, a: Mapping[Hashable, Any], b: Mapping[Hashable, Any], *
 
 def _spoken(key: Hashable) -> str:
     return " ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+
+
+def _console(config: BrokerConfig) -> tuple[object, ...]:
+    console = config.console
+    return () if console is None else (*((one.host, one.port, one.tls) for one in console.places), console.realm)
 
 
 def _connectors(config: BrokerConfig) -> dict[Hashable, Any]:
