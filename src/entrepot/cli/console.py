@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
 
 import click
 
@@ -179,7 +180,17 @@ def missing_package() -> str:
 
 def askable(broker: list[str]) -> bool:
     """Return whether a console can ask a broker that listens there."""
-    return not all(OTHERS.intersection(one.partition("://")[0].split("+")) for one in broker)
+    return any(_takes_openwire(one) for one in broker)
+
+
+def _takes_openwire(uri: str) -> bool:
+    scheme, _, rest = uri.partition("://")
+    if OTHERS.intersection(scheme.split("+")):
+        return False
+    for name, text in parse_qsl(rest.partition("?")[2]):
+        if name.removeprefix("transport.") in ("protocols", "auto.protocols"):
+            return not {"openwire", "default"}.isdisjoint(word.strip() for word in text.lower().split(","))
+    return True
 
 
 def planned(listen: str | None, config: BrokerConfig | None) -> ConsoleSettings | None:
@@ -198,12 +209,12 @@ def planned(listen: str | None, config: BrokerConfig | None) -> ConsoleSettings 
     return ConsoleSettings(places=(ConsolePlace(host=host, port=port, tls=tls),), realm=realm)
 
 
-def askable_by(settings: ConsoleSettings | None, listen: list[str]) -> ConsoleSettings | None:
+def askable_by(settings: ConsoleSettings, listen: list[str]) -> ConsoleSettings | None:
     """Return the console that can ask a broker that listens there. Raises InvalidOption where an option wants it."""
-    if settings is None or askable(listen):
+    if askable(listen):
         return settings
     if settings.file:
-        log.warning("the console that %s describes is not started: the broker listens for no OpenWire", settings.file)
+        log.warning("the console of %s is not started: the broker listens for no OpenWire", settings.file)
         return None
     remedy = "listen on auto:// too, or start `entrepot console` with a URL that a client takes"
     raise InvalidOption("--console asks the broker in OpenWire, and it listens for none", remedy=remedy)
