@@ -102,6 +102,30 @@ def test_a_second_connector_serves_it_over_tls(tmp_path: Path) -> None:
 
 
 @shipped
+def test_a_connector_that_needs_certificates_of_clients_lets_in_who_has_one(tmp_path: Path) -> None:
+    conf = tmp_path / "conf"
+    shutil.copytree(SHIPPED, conf)
+    made = Certificates(tmp_path)
+    shutil.copy(made.server, conf / "broker.ks")
+    port, secure = free_port(), free_port()
+    asks = f'<property name="needClientAuth" value="true"/><property name="trustStorePath" value="{made.authority}"/>'
+    mark = '<property name="keyStorePassword"'
+    text = (conf / "jetty-demo.xml").read_text().replace("8162", str(secure)).replace(mark, asks + mark)
+    (conf / "jetty.xml").write_text(text)
+    options = (*OPEN, "-D", f"jetty.port={port}", str(conf / "activemq-stomp.xml"))
+    broker = Process(tmp_path, "broker", "run", *options)
+    try:
+        trust = ssl.create_default_context(cafile=str(made.authority))
+        trust.load_cert_chain(made.client)
+        shows_the_console_to_its_users(f"https://localhost:{secure}", trust)
+        without = ssl.create_default_context(cafile=str(made.authority))
+        with pytest.raises(OSError, match=r"certificate required|reset|EOF|closed"):
+            urlopen(f"https://localhost:{secure}{NAME}", timeout=20, context=without)
+    finally:
+        broker.stop()
+
+
+@shipped
 @pytest.mark.parametrize("instead", ["place", "none"])
 def test_the_option_goes_before_the_place_and_the_users_stay(tmp_path: Path, instead: str) -> None:
     conf = tmp_path / "conf"

@@ -21,6 +21,12 @@ SPOKEN: Final = ("TLSv1.2", "TLSv1.3")
 OLDER: Final = ("SSL", "SSLV2", "SSLV2HELLO", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1")
 PORT_MAX: Final = 65_535
 ANY_ROLE: Final = ("*", "**")
+CLOSED: Final = "no console is started by this file"
+
+
+def otherwise(remedy: str) -> str:
+    """Return what to do about something that closes the console."""
+    return f"{remedy}, or start one by --console HOST:PORT" if remedy else "start one by --console HOST:PORT"
 
 
 class ConsoleTls(Struct, frozen=True, kw_only=True):
@@ -106,7 +112,7 @@ class Doubts:
     def close(self, element: Element, what: str, remedy: str) -> None:
         """Say what could keep somebody out and is not understood: without it the console must not open."""
         self.closed = True
-        self.warn(element, f"{what}: no console is started by this file", remedy)
+        self.warn(element, f"{what}: {CLOSED}", otherwise(remedy))
 
 
 def versions(included: str, excluded: str) -> str:

@@ -98,7 +98,7 @@ class Conf:
     def console(self, text: str, **given: Any) -> tuple[ConsoleSettings | None, list[str]]:
         """Return the console of a ``jetty.xml``, and all that is said of that file."""
         self.write("jetty.xml", text)
-        reading = self.read(**given)
+        reading = self.reading = self.read(**given)
         assert reading.config is not None, said(reading)
         file = str(self.folder / "jetty.xml")
         return reading.config.console, [one.what for one in reading.findings if one.file == file]

@@ -213,7 +213,7 @@ def test_strangers_are_those_that_a_guarded_broker_does_not_know() -> None:
         ("<beans", "it is not well-formed XML"),
         (
             '<beans><bean class="org.apache.activemq.spring.jetty.JettyServerBean"/></beans>',
-            "the Java bean org.apache.activemq.spring.jetty.JettyServerBean",
+            "JettyServerBean is put together from files in Jetty's own language",
         ),
     ],
 )
@@ -223,6 +223,7 @@ def test_what_may_guard_it_and_is_not_understood_closes_it_and_the_broker_starts
     console, what = conf.console(text)
     assert console is None
     assert any("no console is started by this file" in one and message in one for one in what), what
+    assert all(one.remedy for one in conf.reading.findings if one.severity is Severity.WARNING)
 
 
 def test_other_beans_are_named_and_what_they_lead_to_is_read(conf: Conf) -> None:

@@ -16,12 +16,14 @@ from entrepot.config.artemis.bootstrap_elements import KINDS, SPACE, SPACES
 from entrepot.config.artemis.masks import decrypting
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.console import (
+    CLOSED,
     ConsolePlace,
     ConsoleRealm,
     ConsoleSettings,
     ConsoleTls,
     ConsoleUser,
     Doubts,
+    otherwise,
     versions,
 )
 from entrepot.config.findings import Severity
@@ -152,7 +154,7 @@ class _Web(PartReader):
         path = f"{element.path}/@{attribute}" if given is not None else element.path
         if severity is Severity.ERROR:
             self.doubts.closed = True
-            severity, what = Severity.WARNING, f"{what}: no console is started by this file"
+            severity, what, remedy = Severity.WARNING, f"{what}: {CLOSED}", otherwise(remedy)
         self.findings.add(severity, self.doubts.file, line, path, what, remedy)
 
     def part(self, kind: Kind, element: Element) -> Bean:

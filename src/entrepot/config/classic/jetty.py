@@ -24,6 +24,8 @@ from entrepot.config.xml import Element, parse
 EVERYWHERE: Final = "0.0.0.0"
 PORT: Final = "8161"
 PORT_BEAN: Final = "WebConsolePort"
+SERVER_BEAN: Final = "JettyServerBean"
+"""What the files of ActiveMQ 6.3 have."""
 _SYSTEM: Final = re.compile(r"#\{\s*systemProperties\[\s*['\"]jetty\.(host|port)['\"]\s*\]\s*\}")
 
 CONNECTORS: Final = ("ServerConnector", "SelectChannelConnector", "SocketConnector", "BlockingChannelConnector")
@@ -192,6 +194,9 @@ class Jetty:
             self._part(bean)
         elif text_of(bean.element, "class").endswith("web.config.JspConfigurer"):
             pass
+        elif short == SERVER_BEAN:
+            what = f"{short} is put together from files in Jetty's own language, which are not read"
+            self.doubts.close(bean.element, what, "write jetty.xml as ActiveMQ 6.2 has it")
         else:
             name = text_of(bean.element, "class") or "without a class"
             self.doubts.close(bean.element, f"the Java bean {name} is not understood here", "take it out")
