@@ -52,7 +52,8 @@ unknown to Classic as well, and an error with the nearest known name.
   ones alone.
 - **Security plugins** are obeyed where this build can do what they ask (`security.md`), and refused by name otherwise:
   a broker that should ask for a password does not start without asking.
-- **Other Java beans**, `<import>`, and the web console are reported and not loaded.
+- **`<import resource="jetty.xml"/>`** is read for [the console](console.md): where it is, over which TLS, who comes in.
+- **Other Java beans** and imports are reported and not loaded.
 """
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from source_tree import SOURCE
 
 sys.path.insert(0, str(SOURCE))
 
+from entrepot.config.artemis import bootstrap_elements
 from entrepot.config.artemis.acceptors import NO_EFFECT, ONLY_CORE, OTHERWISE  # the line above must come first
 from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
 from entrepot.config.vocabulary import SEVERITY, Attribute, Does, Kind, Slot
@@ -94,15 +95,23 @@ A backup gives the store back with `allow-failback` (true by default); then it w
 [High availability](high-availability.md).
 """
 
+BOOTSTRAP: Final = """
+## bootstrap.xml
+
+`entrepot run etc/bootstrap.xml` runs the file that `<server>` names; beside a `broker.xml` it is found by itself. It
+says whose users count, and where [the console](console.md#in-a-configuration) is.
+"""
+
 
 def broker_xml() -> str:
     """Return the page."""
-    return HEAD + "".join(_sections()) + "".join(_acceptor_options())
+    started = BOOTSTRAP + "".join(_sections(bootstrap_elements.KINDS.values(), "###"))
+    return HEAD + "".join(_sections(_in_order())) + "".join(_acceptor_options()) + started
 
 
-def _sections() -> Iterator[str]:
-    for kind in _in_order():
-        yield f"\n## {kind.name}\n\n{kind.about[0].upper()}{kind.about[1:]}.\n\n"
+def _sections(kinds: Iterable[Kind], level: str = "##") -> Iterator[str]:
+    for kind in kinds:
+        yield f"\n{level} {kind.name}\n\n{kind.about[0].upper()}{kind.about[1:]}.\n\n"
         rows = [*_scalars(kind), *_slots(kind)]
         if rows:
             yield "| Element or attribute | Value | State here | Same | Why, or what it holds |\n"

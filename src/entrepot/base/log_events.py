@@ -297,6 +297,12 @@ EVENTS: Final = {
             "the stream is started again where it was",
         ),
         LogEvent("LOG-6010", "entrepot.audit", "%s", "who did what with the console, and what came of it: `fields`"),
+        LogEvent(
+            "LOG-6011",
+            "entrepot.console",
+            "the console of %s is not started: the broker listens for no OpenWire",
+            "it asks the broker in OpenWire; the broker goes on",
+        ),
     ),
 }
 """By what they are about."""

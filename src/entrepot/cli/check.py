@@ -97,12 +97,12 @@ def check(
         reading, findings = _read(file, defines, properties, strict=strict)
         config = None if reading is None or findings.errors else reading.config
         failed = failed or config is None
-        if findings.all:
-            show_rows([row(finding) for finding in findings.sorted()], COLUMNS, output)
+        _show(findings, output)
         verdict = "it does not start" if config is None else "it starts"
         click.echo(f"{file}: {verdict}; {counted(findings)}", err=True)
         if reading is not None and reading.draft is not None:
-            members.append(member_of(reading.draft, file, on.get(reading.draft.broker.name, "")))
+            main = str(reading.files[0]) if reading.files else file
+            members.append(member_of(reading.draft, main, on.get(reading.draft.broker.name, "")))
     if members:
         network = network_of(members)
         failed = _judge(network, strict=strict, output=output, drawn=len(files) > 1) or failed
@@ -122,6 +122,13 @@ def _read(file: str, defines: tuple[str, ...], properties: str, *, strict: bool)
         findings.add(Severity.ERROR, error.file or file, error.line, "", error.message, error.remedy)
         return None, findings
     return reading, reading.findings.strict() if strict else reading.findings
+
+
+def _show(findings: Findings, output: str) -> None:
+    """Show what was found, with the names of the files where there are several."""
+    if findings.all:
+        several = len({finding.file for finding in findings}) > 1
+        show_rows([row(finding) for finding in findings.sorted()], NETWORK_COLUMNS if several else COLUMNS, output)
 
 
 def _judge(network: Network, *, strict: bool, output: str, drawn: bool) -> bool:

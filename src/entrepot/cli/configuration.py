@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.settings import Dialect
 from entrepot.base.uri import Endpoint, parse
+from entrepot.cli.console import INSTALL, askable, missing_package
 from entrepot.cli.values import named_values
 from entrepot.cluster.networks import connector as cluster
+from entrepot.config.console import ConsolePlace, ConsoleSettings
 from entrepot.config.encrypted import decryptor
 from entrepot.config.files import read
 from entrepot.config.findings import Findings, Severity
@@ -23,6 +26,7 @@ from entrepot.config.reading import Reading
 from entrepot.io.links import verify
 from entrepot.io.options import without_effect
 from entrepot.io.places import SPOKEN
+from entrepot.io.tls import server_context
 from entrepot.node import Node, NodeOptions
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 
@@ -74,12 +78,49 @@ def examine(text: str, defines: Sequence[str], properties: str = "") -> Reading:
         properties=[Path(word.strip()) for word in properties.split(",") if word.strip()],
     )
     if reading.config is not None:
+        file = str(reading.files[0] if reading.files else path_of(text))
         for connector in reading.config.connectors:
             where = ACCEPTORS if reading.config.family is Dialect.ARTEMIS else CONNECTORS
-            _try(connector, reading.findings, str(path_of(text)), f"{where} {connector.name!r}")
+            _try(connector, reading.findings, file, f"{where} {connector.name!r}")
         for network in reading.config.networks:
-            _try_bridge(network, reading.findings, str(path_of(text)))
+            _try_bridge(network, reading.findings, file)
+        return replace(reading, config=replace(reading.config, console=_tried(reading.config, reading.findings)))
     return reading
+
+
+def _tried(config: BrokerConfig, findings: Findings) -> ConsoleSettings | None:
+    """Return the console with the places that can be opened, None where there is nothing to open; each is a finding.
+
+    What is wrong with it keeps no broker from starting.
+    """
+    console = config.console
+    if console is None:
+        return None
+    where = (console.file, console.line, console.path)
+    if missing_package():
+        what = f"the console is not started: it needs the package {missing_package()!r}"
+        findings.add(Severity.WARNING, *where, what, INSTALL)
+        return None
+    if not askable([connector.uri for connector in config.connectors]):  # others may be given by an option
+        what = "the console cannot ask this broker: it does so in OpenWire, which no connector speaks"
+        findings.add(Severity.WARNING, *where, what, "add one for tcp: or auto:")
+    places = tuple(place for place in console.places if _opens(place, findings))
+    return replace(console, places=places) if places else None
+
+
+def _opens(place: ConsolePlace, findings: Findings) -> bool:
+    """Return whether the TLS of a place of the console can be spoken."""
+    if place.tls is None:
+        return True
+    from entrepot.console.door import tls_options  # noqa: PLC0415 - an extra
+
+    try:
+        server_context(tls_options(place.tls))
+    except InvalidOption as error:
+        what = f"the console is not opened at {place}: {error.message}"
+        findings.add(Severity.WARNING, place.file, place.line, place.path, what, error.remedy)
+        return False
+    return True
 
 
 def _try(connector: Connector, findings: Findings, file: str, path: str) -> None:

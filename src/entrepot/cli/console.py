@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
 
 import click
 
@@ -19,10 +20,16 @@ from entrepot.base.places import host_and_port
 from entrepot.cli.log_options import log_arguments, log_options
 
 if TYPE_CHECKING:
+    from entrepot.config.console import ConsolePlace, ConsoleSettings
+    from entrepot.config.model import BrokerConfig
     from entrepot.console.server import ConsoleOptions
 
 BROKER: Final = "tcp://127.0.0.1:61616"
 LISTEN: Final = "127.0.0.1:8161"
+NONE: Final = "none"
+PACKAGES: Final = ("starlette", "uvicorn", "jinja2")
+INSTALL: Final = "pip install 'entrepot[console]'"
+INPUT_OCTETS: Final = 65_536
 OTHERS: Final = frozenset(("stomp", "mqtt", "amqp", "core", "http", "https", "ws", "wss"))  # in schemes of listeners
 PAUSE: Final = 0.5  # s before the second start of a console that died; each further one doubles it
 PAUSE_MOST: Final = 60.0
@@ -63,6 +70,7 @@ log: Final = logging.getLogger("entrepot.console")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, when it is in another file.")
 @log_options
 @click.option("--until-eof", is_flag=True, help="Stop when standard input ends.")
+@click.option("--settings-from-input", is_flag=True, hidden=True)
 @click.option(
     "--ports-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the real URL, as JSON, to this file."
 )
@@ -79,6 +87,7 @@ def console(
     log_level: str,
     log_format: str,
     until_eof: bool,
+    settings_from_input: bool,
     ports_file: Path | None,
 ) -> None:
     """Show brokers in a browser, to Jolokia clients, and to Prometheus.
@@ -88,22 +97,18 @@ def console(
     """
     from entrepot.io import logs, runtime  # noqa: PLC0415 - `--help` need not load it
 
-    host, port = place(listen)
     try:
         from entrepot.console.server import ConsoleOptions  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as absent:
-        raise InvalidOption(
-            f"the console needs the package {absent.name!r}", remedy="pip install 'entrepot[console]'"
-        ) from None
+        raise InvalidOption(f"the console needs the package {absent.name!r}", remedy=INSTALL) from None
+    told = _of_input() if settings_from_input else None
     options = ConsoleOptions(
         named(brokers or (BROKER,)),
-        host=host,
-        port=port,
+        places=(_listening(listen, tls_certificate, tls_key),) if told is None else told.places,
+        realm=None if told is None else told.realm,
         service=(login, passcode),
         read_only=read_only,
         hosts=hosts,
-        certificate=tls_certificate,
-        key=tls_key,
     )
     if until_eof:
         runtime.stop_at_end_of_input()
@@ -119,10 +124,10 @@ async def _serve(options: ConsoleOptions, ports_file: Path | None) -> None:
     undo = runtime.on_signals(made.ask_to_stop)
     try:
         await made.start()
-        click.echo(f"console of {', '.join(options.brokers)}: {made.url}", err=True)
+        click.echo(f"console of {', '.join(options.brokers)}: {' '.join(made.urls)}", err=True)
         if ports_file is not None:
             draft = ports_file.with_name(f"{ports_file.name}.{os.getpid()}.tmp")
-            draft.write_text(json.dumps({"pid": os.getpid(), "url": made.url}) + "\n")
+            draft.write_text(json.dumps({"pid": os.getpid(), "url": made.url, "urls": made.urls}) + "\n")
             draft.replace(ports_file)
         await made.wait()
     finally:
@@ -132,19 +137,87 @@ async def _serve(options: ConsoleOptions, ports_file: Path | None) -> None:
             ports_file.unlink(missing_ok=True)
 
 
+def _listening(listen: str, certificate: Path | None, key: Path | None) -> ConsolePlace:
+    """Return the place that the options say. Raises InvalidOption."""
+    from entrepot.config.console import ConsolePlace, ConsoleTls  # noqa: PLC0415 - `--help` need not load it
+
+    if key is not None and certificate is None:
+        raise InvalidOption("--tls-key is about a certificate, and there is none", remedy="add --tls-certificate")
+    host, port = place(listen)
+    files = ConsoleTls(certificate=str(certificate), key="" if key is None else str(key))
+    return ConsolePlace(host=host, port=port, tls=None if certificate is None else files)
+
+
+def _of_input() -> ConsoleSettings:
+    """Return what the broker beside this console writes to it: passwords are for no command line."""
+    from msgspec.json import decode  # noqa: PLC0415 - as above
+
+    from entrepot.config.console import ConsoleSettings  # noqa: PLC0415
+
+    line = b""
+    while not line.endswith(b"\n"):
+        more = os.read(0, INPUT_OCTETS)
+        if not more:
+            raise InvalidOption("standard input ended before the settings", remedy="write them as one line of JSON")
+        line += more
+    return decode(line, type=ConsoleSettings)
+
+
 def check(listen: str) -> None:
     """See that a console can be started and listen there. Raises InvalidOption."""
+    if listen == NONE:
+        return
     place(listen)
-    for package in ("starlette", "uvicorn", "jinja2"):
-        if importlib.util.find_spec(package) is None:
-            raise InvalidOption(f"--console needs the package {package!r}", remedy="pip install 'entrepot[console]'")
+    package = missing_package()
+    if package:
+        raise InvalidOption(f"--console needs the package {package!r}", remedy=INSTALL)
 
 
-def check_places(broker: list[str]) -> None:
-    """See that a console can ask a broker that listens there. Raises InvalidOption."""
-    if all(OTHERS.intersection(one.partition("://")[0].split("+")) for one in broker):
-        remedy = "listen on auto:// too, or start `entrepot console` with a URL that a client takes"
-        raise InvalidOption("--console asks the broker in OpenWire, and it listens for none", remedy=remedy)
+def missing_package() -> str:
+    """Return a package that a console needs and that is not installed, "" for none."""
+    return next((package for package in PACKAGES if importlib.util.find_spec(package) is None), "")
+
+
+def askable(broker: list[str]) -> bool:
+    """Return whether a console can ask a broker that listens there."""
+    return any(_takes_openwire(one) for one in broker)
+
+
+def _takes_openwire(uri: str) -> bool:
+    scheme, _, rest = uri.partition("://")
+    if OTHERS.intersection(scheme.split("+")):
+        return False
+    for name, text in parse_qsl(rest.partition("?")[2]):
+        if name.removeprefix("transport.") in ("protocols", "auto.protocols"):
+            return not {"openwire", "default"}.isdisjoint(word.strip() for word in text.lower().split(","))
+    return True
+
+
+def planned(listen: str | None, config: BrokerConfig | None) -> ConsoleSettings | None:
+    """Return the console to start beside a broker, None for none. Raises InvalidOption.
+
+    ``listen``: what ``--console`` says, which goes before the place in the file; TLS and users stay the file's.
+    """
+    from entrepot.config.console import ConsolePlace, ConsoleSettings  # noqa: PLC0415 - as above
+
+    written = None if config is None else config.console
+    if listen is None or listen == NONE:
+        return written if listen is None else None
+    host, port = place(listen)
+    tls = None if written is None else written.places[0].tls
+    realm = None if written is None else written.realm
+    return ConsoleSettings(places=(ConsolePlace(host=host, port=port, tls=tls),), realm=realm)
+
+
+def askable_by(settings: ConsoleSettings, listen: list[str]) -> ConsoleSettings | None:
+    """Return the console that can ask a broker that listens there. Raises InvalidOption where an option wants it."""
+    if askable(listen):
+        return settings
+    if settings.file:
+        log.warning("the console of %s is not started: the broker listens for no OpenWire", settings.file)
+        return None
+    remedy = "listen on auto:// too, or start `entrepot console` with a URL that a client takes"
+    raise InvalidOption("--console asks the broker in OpenWire, and it listens for none", remedy=remedy)
 
 
 class Beside:
@@ -154,8 +227,12 @@ class Beside:
     `PAUSE` to `PAUSE_MOST` s, so a port that is taken, or a package that is broken, costs the broker nothing.
     """
 
-    def __init__(self, listen: str, name: str, url: str) -> None:
-        command = ["console", "--broker", f"{name}={url}", "--listen", listen, "--until-eof", *log_arguments()]
+    def __init__(self, settings: ConsoleSettings, name: str, url: str) -> None:
+        from msgspec.json import encode  # noqa: PLC0415 - as above
+
+        told = ("--settings-from-input", "--until-eof")
+        command = ["console", "--broker", f"{name}={url}", *told, *log_arguments()]
+        self._told: Final = encode(settings) + b"\n"
         self.command: Final = [sys.executable, "-m", "entrepot", *command]
         self._process: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -190,6 +267,8 @@ class Beside:
             try:
                 process = await asyncio.create_subprocess_exec(*self.command, stdin=asyncio.subprocess.PIPE)
                 self._process = process
+                if process.stdin is not None:
+                    process.stdin.write(self._told)
                 how = f"ended with {await process.wait()}"
             except OSError as error:  # no memory, no process left
                 how = f"could not be started: {error}"

@@ -24,6 +24,7 @@ from entrepot.cli.values import SIZE
 if TYPE_CHECKING:
     from entrepot.cli.console import Beside
     from entrepot.cluster.networks.options import NetworkConnectorOptions
+    from entrepot.config.console import ConsoleSettings
     from entrepot.config.model import Sharing
     from entrepot.config.reading import Reading
     from entrepot.config.security import Security
@@ -43,6 +44,7 @@ PRELOADED: Final = "entrepot.node"
     \b
     entrepot run
     entrepot run conf/activemq.xml
+    entrepot run etc/bootstrap.xml
     entrepot run --data /var/lib/entrepot --name amsterdam
     entrepot run --connect 'static:(tcp://other:61616)' --duplex
     entrepot run --listen 'stomp://0.0.0.0:61613?maximumConnections=1000'
@@ -145,8 +147,9 @@ PRELOADED: Final = "entrepot.node"
 @click.option(
     "--console",
     "console",
-    metavar="HOST:PORT",
-    help="Start `entrepot console` beside this broker, there, and end it with it. Needs 'entrepot[console]'.",
+    metavar="HOST:PORT|none",
+    help="Start `entrepot console` beside this broker, there, and end it with it. Needs 'entrepot[console]'. It goes "
+    "before the place in jetty.xml or bootstrap.xml, whose TLS and users hold all the same; `none` starts none.",
 )
 @click.option(
     "--trace",
@@ -221,8 +224,8 @@ def run(
     in ./entrepot-data. A second signal ends it at once; what was confirmed is on disk in any case.
 
     CONFIGURATION is an activemq.xml of ActiveMQ Classic (or xbean:file:...) or a broker.xml of Artemis: the broker is
-    what it says, and whatever it does not do as written is reported, line by line; options given here win. See
-    `entrepot check`.
+    what it says, and whatever it does not do as written is reported, line by line; options given here win. The
+    bootstrap.xml of an instance of Artemis names its broker.xml. See `entrepot check`.
     """
     from entrepot.io import logs, runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
 
@@ -244,6 +247,7 @@ def run(
         name = name if _given("name") else written.name
         data = data if _given("data") or written.data is None else written.data
         ephemeral = ephemeral or (written.data is None and not _given("data"))
+    page = planned(console, written)
     sharing = None if written is None or written.config is None or ephemeral else written.config.sharing
     copied = {
         "--replication": replication,
@@ -289,8 +293,8 @@ def run(
 
     async def serve() -> bool:
         if shared is None:
-            return await serve_alone(options(), None, ports_file, console)
-        return await serve_in_turn(data, name, shared, options, ports_file, console)
+            return await serve_alone(options(), None, ports_file, page)
+        return await serve_in_turn(data, name, shared, options, ports_file, page)
 
     runtime.tune_malloc()
     if runtime.run(serve(), "asyncio" if no_uvloop else "auto"):
@@ -335,7 +339,7 @@ async def serve_in_turn(
     shared: SharedStoreOptions,
     options: Callable[[], NodeOptions],
     ports_file: Path | None,
-    console: str | None = None,
+    console: ConsoleSettings | None = None,
 ) -> bool:
     """Wait for the lease of ``data``, then serve. Returns True when it should begin anew, as a backup."""
     from entrepot.io import runtime  # noqa: PLC0415
@@ -388,11 +392,11 @@ async def serve_in_turn(
 
 
 async def serve_alone(
-    options: NodeOptions, standby: Standby | None, ports_file: Path | None, console: str | None = None
+    options: NodeOptions, standby: Standby | None, ports_file: Path | None, console: ConsoleSettings | None = None
 ) -> bool:
     """Serve until somebody asks to stop. Returns True when the store was lost to another broker.
 
-    ``console``: where the console is started beside it, None for none.
+    ``console``: what is started beside it, None for nothing.
     """
     from entrepot.io import runtime  # noqa: PLC0415
     from entrepot.io.logs import tell  # noqa: PLC0415
@@ -411,9 +415,9 @@ async def serve_alone(
     beside: Beside | None = None
     try:
         if console is not None:
-            from entrepot.cli.console import Beside, check_places  # noqa: PLC0415 - most have none
+            from entrepot.cli.console import Beside, askable_by  # noqa: PLC0415 - most have none
 
-            check_places(options.listen)
+            console = askable_by(console, options.listen)
         await node.start()
         runtime.tune_collector()
         if console is not None:
@@ -447,6 +451,16 @@ async def serve_alone(
     if failure is not None and not isinstance(failure, StorageFull):
         raise failure
     return False
+
+
+def planned(console: str | None, written: NodeOptions | None) -> ConsoleSettings | None:
+    """Return the console to start, None for none. Raises InvalidOption."""
+    config = None if written is None else written.config
+    if console is None and (config is None or config.console is None):
+        return None
+    from entrepot.cli.console import planned as plan  # noqa: PLC0415 - most brokers have none
+
+    return plan(console, config)
 
 
 def _check_console(console: str | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from entrepot.config import artemis, classic
+from entrepot.config.artemis.bootstrap import Bootstrap, belongs
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.reading import Reading
 from entrepot.config.sources import Decrypt, Sources
@@ -22,7 +23,9 @@ def read(
     decrypt: Decrypt | None = None,
     properties: Sequence[Path] = (),
 ) -> Reading:
-    """Read ``activemq.xml`` or ``broker.xml``. The arguments are those of `config/classic`.
+    """Read ``activemq.xml``, ``broker.xml``, or the ``bootstrap.xml`` that names one of these.
+
+    The arguments are those of `config/classic`.
 
     ``properties``: files of broker properties, for a ``broker.xml``.
 
@@ -30,8 +33,14 @@ def read(
     """
     sources = Sources(Findings(), defines=defines, environment=environment, decrypt=decrypt)
     root = parse(sources.open(path), str(path))
+    starting: Bootstrap | None = None
+    if belongs(root):
+        starting = Bootstrap(root, path)
+        path = starting.broker(sources)
+        sources.files.clear()  # the first is the broker's own
+        root = parse(sources.open(path), str(path))
     if artemis.belongs(root):
-        return artemis.interpret(root, sources, spoken=spoken, properties=properties)
+        return artemis.interpret(root, sources, spoken=spoken, properties=properties, bootstrap=starting)
     if properties:
         what = "broker properties are for broker.xml"
         sources.findings.add(Severity.ERROR, str(path), root.line, "", what, "leave them out")

@@ -16,6 +16,7 @@ from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
+from entrepot.config.console import ConsoleSettings
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
 from entrepot.core.addressing.definition import QueueDefinition
@@ -325,6 +326,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     notices: NoticeOptions = NoticeOptions()
     refresh_ms: int = 0
     serving: ServingOptions = ServingOptions()
+    console: ConsoleSettings | None = None
 
 
 class Change(NamedTuple):
@@ -336,6 +338,7 @@ class Change(NamedTuple):
     live: bool
 
 
+FIXED_NAMES: Final = {"notices": "notifications", "refresh_ms": "period of looks for changes"}
 SERVING_NAMES: Final = {
     "ttl_override_ms": "connection-ttl-override",
     "branch_ms": "transaction-timeout",
@@ -374,10 +377,12 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("plugins", a.plugins, b.plugins, False))
     if (a.zone, a.client_zones) != (b.zone, b.client_zones):
         found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
-    if a.notices != b.notices:
-        found.append(Change("notifications", a.notices, b.notices, False))
-    if a.refresh_ms != b.refresh_ms:
-        found.append(Change("period of looks for changes", a.refresh_ms, b.refresh_ms, False))
+    for name, what in FIXED_NAMES.items():
+        old, new = getattr(a, name), getattr(b, name)
+        if old != new:
+            found.append(Change(what, old, new, False))
+    if _console(a) != _console(b):
+        found.append(Change("console", a.console, b.console, False))
     for name in ServingOptions.__struct_fields__:
         old, new = getattr(a.serving, name), getattr(b.serving, name)
         if old != new:
@@ -402,6 +407,11 @@ def _of_keyed(what: str, a: Mapping[Hashable, Any], b: Mapping[Hashable, Any], *
 
 def _spoken(key: Hashable) -> str:
     return " ".join(str(part) for part in key) if isinstance(key, tuple) else str(key)
+
+
+def _console(config: BrokerConfig) -> tuple[object, ...]:
+    console = config.console
+    return () if console is None else (*((one.host, one.port, one.tls) for one in console.places), console.realm)
 
 
 def _connectors(config: BrokerConfig) -> dict[Hashable, Any]:

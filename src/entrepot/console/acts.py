@@ -56,6 +56,7 @@ class Acts:
         self.pages.gate.of_pages(request, visitor, form.get("token", ""))
         if self.pages.read_only:
             raise AccessDenied("this console only looks", remedy="start it without --read-only")
+        self.pages.gate.of_changes(visitor)
         broker = form.get("broker") or self.pages.names[0]
         return {**form, "broker": broker}, await self.pages.watches.desks.at(broker, visitor.user, visitor.password)
 

@@ -22,6 +22,7 @@ from entrepot.base.errors import AccessDenied, EntrepotError, ForeignRequest, In
 from entrepot.console.access import COOKIE, Guesses, Sessions, Visitor, basic
 from entrepot.console.desk import Desks
 from entrepot.console.numbers import count
+from entrepot.console.realm import Realm
 
 BODY_MAX: Final = 2 * 1024 * 1024  # octets of any request
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -46,13 +47,13 @@ class Gate:
     Who gives no name is asked for as this user, ("", "") for nobody in particular.
     """
 
-    def __init__(self, desks: Desks, *, hosts: tuple[str, ...] = (), secure: bool = False) -> None:
-        """``hosts``: names of this machine that a browser may use; ``secure``: cookies go over TLS only."""
+    def __init__(self, desks: Desks, *, hosts: tuple[str, ...] = (), realm: Realm | None = None) -> None:
+        """``hosts``: names of this machine that a browser may use; ``realm``: who comes in, None for no such list."""
         self.desks: Final = desks
         self.sessions: Final = Sessions()
         self.guesses: Final = Guesses()
         self.hosts: Final = hosts
-        self.secure: Final = secure
+        self.realm: Final = realm
         self._nobody: Final = Visitor("", "")
 
     async def log_in(self, user: str, password: str, address: str) -> tuple[str, Visitor]:
@@ -87,9 +88,24 @@ class Gate:
         if request.headers.get("authorization") is None and not visitor.knows(token):
             raise ForeignRequest("the request does not come from a page of this session", remedy="load the page again")
 
+    def of_changes(self, visitor: Visitor) -> None:
+        """See that somebody may change something. Raises AccessDenied."""
+        if self.only_looks(visitor):
+            raise AccessDenied(
+                f"{visitor.user} may look and change nothing", remedy="log in as who has the role for it"
+            )
+
+    def only_looks(self, visitor: Visitor) -> bool:
+        """Return whether the realm lets somebody in who may change nothing."""
+        return self.realm is not None and not self.realm.changes(visitor.user)
+
     async def _check(self, user: str, password: str, address: str, *, counts: bool = True) -> None:
         if counts:
             await self.guesses.wait(address)
+        if self.realm is not None and not self.realm.admits(user, password):
+            if counts:
+                self.guesses.wrong(address)
+            raise AccessDenied("the console does not know this name and password", remedy="log in with others")
         refusal: EntrepotError = Refused("there is no broker to ask")
         # Who can be asked at once is: a broker that is away must not hold up each look at the others.
         for name in sorted(self.desks.brokers, key=lambda one: not self.desks.is_open(one, user, password)):

@@ -132,7 +132,8 @@ class Pages:
 
     def show(self, request: Request, visitor: Visitor | None, template: str, title: str, **facts: Any) -> HTMLResponse:
         """Return a page."""
-        said = {"visitor": visitor, "title": title, "here": request.url.path, "read_only": self.read_only, **facts}
+        looks = self.read_only or (visitor is not None and self.gate.only_looks(visitor))
+        said = {"visitor": visitor, "title": title, "here": request.url.path, "read_only": looks, **facts}
         return HTMLResponse(self.templates.get_template(template).render(said))
 
     def problem(self, request: Request, visitor: Visitor | None, error: EntrepotError, status: int) -> Response:
@@ -168,9 +169,8 @@ class Pages:
             return page
         audit(visitor.user, address_of(request), "", "log in", {}, None, "done")
         answer = RedirectResponse(goal, 303)
-        answer.set_cookie(
-            COOKIE, key, max_age=int(SESSION_LIFE), httponly=True, samesite="strict", secure=self.gate.secure
-        )
+        secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, key, max_age=int(SESSION_LIFE), httponly=True, samesite="strict", secure=secure)
         return answer
 
     async def logout(self, request: Request) -> Response:

@@ -184,6 +184,7 @@ class Tools:
         """See that who asks may change something. Raises AccessDenied."""
         if self.read_only:
             raise AccessDenied("this console only looks", remedy="start it without --read-only")
+        self.gate.of_changes(visitor)
         if request.headers.get("authorization") is None and visitor.user:  # a session: its cookie goes with any request
             self.gate.of_pages(request, visitor, request.headers.get("x-csrf-token", ""))
 

@@ -32,8 +32,11 @@ class Places:
         return self._listeners[: self._count]
 
     def spoken(self, protocol: str) -> str:
-        """Return a place where ``protocol`` is spoken, to be dialled from this machine. Raises InvalidOption."""
-        ranked = sorted(self.public, key=lambda one: one.listening.protocol == AUTO)
+        """Return a place where ``protocol`` is spoken, to be dialled from this machine. Raises InvalidOption.
+
+        One without TLS goes first: who dials from here need not know whom to trust.
+        """
+        ranked = sorted(self.public, key=lambda one: (one.place.secure, one.listening.protocol == AUTO))
         for listener in ranked:
             if SPOKEN_OVER.get(protocol, protocol) in (listener.listening.protocol, *listener.listening.protocols):
                 return dialled(listener, protocol).format()

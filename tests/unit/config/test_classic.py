@@ -153,7 +153,7 @@ def test_beans_imports_and_strange_elements_around_the_broker_are_reported() -> 
     found = said(read(broker(around=around)), Severity.WARNING)
     for wanted in (
         "org.x.Thing",
-        "jetty.xml is not read: there is no web console",
+        "no console is started: cannot read 'jetty.xml'",
         "other.xml is not read",
         "<alias>",
     ):

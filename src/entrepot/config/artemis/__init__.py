@@ -13,10 +13,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import addresses, diverts, policies, queues
+from entrepot.config.artemis.bootstrap import Bootstrap
 from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
 from entrepot.config.artemis.includes import Includes
@@ -26,9 +27,10 @@ from entrepot.config.artemis.peering import peering
 from entrepot.config.artemis.plugins import notified
 from entrepot.config.artemis.reading import SPACES, PartReader
 from entrepot.config.artemis.routers import routers
-from entrepot.config.artemis.security import security
+from entrepot.config.artemis.security import security, users
 from entrepot.config.artemis.serving import heap, serving
 from entrepot.config.artemis.sharing import sharing
+from entrepot.config.console import ConsoleSettings
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, BrokerSettings, NoticeOptions, StoreOptions, UsageOptions
 from entrepot.config.reading import Bean, Reading
@@ -48,8 +50,18 @@ def belongs(root: Element) -> bool:
     return root.name in ("configuration", "core") and root.space in SPACES
 
 
-def interpret(root: Element, sources: Sources, *, spoken: Collection[str], properties: Sequence[Path] = ()) -> Reading:
-    """Make the model of a file that is parsed already. ``properties``: files of broker properties; they win."""
+def interpret(
+    root: Element,
+    sources: Sources,
+    *,
+    spoken: Collection[str],
+    properties: Sequence[Path] = (),
+    bootstrap: Bootstrap | None = None,
+) -> Reading:
+    """Make the model of a file that is parsed already. ``properties``: files of broker properties; they win.
+
+    ``bootstrap``: the file that names this one; without it the one beside it is looked for.
+    """
     findings = sources.findings
     Includes(sources).resolve(root, Path(sources.file))
     cores = [root] if root.name == "core" else root.named("core")
@@ -65,11 +77,30 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], prope
     unmask(cores[0], sources)
     reader = PartReader(sources)
     core = reader.part(CORE, cores[0])
-    config = _config(reader, core, spoken)
+    if bootstrap is None:
+        bootstrap = _beside(reader, core)
+    config = _config(reader, core, spoken, bootstrap)
+    if bootstrap is not None:
+        config = replace(config, console=_console(reader, core, bootstrap))
     return Reading(None if findings.errors else config, findings, None, config, tuple(sources.files))
 
 
-def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerConfig:
+def _beside(reader: PartReader, core: Bean) -> Bootstrap | None:
+    """Return the ``bootstrap.xml`` in the directory of the file."""
+    try:
+        return Bootstrap.beside(reader.sources.file)
+    except InvalidConfiguration as error:
+        file = error.file or reader.sources.file
+        reader.findings.add(Severity.ERROR, file, error.line, "", error.message, error.remedy)
+        return None
+
+
+def _console(reader: PartReader, core: Bean, bootstrap: Bootstrap) -> ConsoleSettings | None:
+    asked = bool(core.get("security-enabled", True))
+    return bootstrap.console(reader.sources, None if asked else users)
+
+
+def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: Bootstrap | None) -> BrokerConfig:
     persistent = bool(core.get("persistence-enabled", True))
     places, made = queues(reader, core)
     memory = heap(reader, core)
@@ -102,7 +133,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str]) -> BrokerCo
         diverts=diverts(reader, core),
         virtual_topics=(),
         sharing=sharing(reader, core) if persistent else None,
-        security=security(reader, core),
+        security=security(reader, core, bootstrap),
         family=Dialect.ARTEMIS,
         peering=others,
         core_bridges=core_bridges(reader, core, others),

@@ -56,6 +56,15 @@ def key_of(codec: str, sources: Sources) -> str:
     return options.get("key") or given or COMMON_KEY
 
 
+def decrypting(codec: str, sources: Sources) -> Decrypt:
+    """Return what reads masked values by ``codec``; what is wrong with it is said with the first value."""
+
+    def decrypt(text: str) -> str:
+        return decoder(key_of(codec, sources))(text)
+
+    return decrypt
+
+
 def _scalar(core: Element, name: str, sources: Sources) -> str:
     for child in core.named(name):
         return _filled(child.text, sources)

@@ -5,6 +5,7 @@ The findings are made as for Classic's files (`config/reading.py`); what differs
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from entrepot.base.errors import InvalidConfiguration
@@ -21,8 +22,9 @@ SPACES: Final = ("urn:activemq", "urn:activemq:core", "")
 class PartReader(Reader):
     """Makes a bean of an element and of all below it."""
 
-    def __init__(self, sources: Sources) -> None:
-        super().__init__(KINDS, (), SPACES, sources, sources.findings)
+    def __init__(self, sources: Sources, kinds: Mapping[str, Kind] = KINDS, spaces: Collection[str] = SPACES) -> None:
+        """``kinds``, ``spaces``: the vocabulary, where it is that of another file than ``broker.xml``."""
+        super().__init__(kinds, (), spaces, sources, sources.findings)
 
     def at(self, severity: Severity, element: Element, what: str, remedy: str = "", attribute: str = "") -> None:
         """Make a finding about an element, or a scalar in it, wherever that stands."""

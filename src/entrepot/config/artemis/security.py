@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Final
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.config.artemis.bootstrap import DOMAIN, Bootstrap
 from entrepot.config.artemis.masks import decoder, key_of
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.jaas import Family, login, names, plain
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import OPEN, RuleEntry, Security
 from entrepot.config.users import WATCHED
-from entrepot.config.xml import parse
 from entrepot.core.security.access import (
     BROWSE,
     CONSUME,
@@ -44,8 +44,6 @@ from entrepot.model.address import ANYCAST, MULTICAST
 
 Kinds = dict[str, bool]  # the types of permission of one role, as a set with an order
 
-DOMAIN: Final = "activemq"
-BOOTSTRAP: Final = "bootstrap.xml"
 MODULES: Final = "org.apache.activemq.artemis.spi.core.security.jaas."
 EVERYTHING: Final = "#"
 PASSWORD_CODEC: Final = "org.apache.activemq.jaas.properties.password.codec"
@@ -119,7 +117,7 @@ FAMILY: Final = Family(
 )
 
 
-def security(reader: PartReader, core: Bean) -> Security:
+def security(reader: PartReader, core: Bean, bootstrap: Bootstrap | None) -> Security:
     """Return who may come in and what he may do. What is wrong is a finding; nobody is let in by mistake."""
     settings = core.one("security-settings")
     held = _settings(reader, settings, bool(core.get("management-message-rbac", False)))
@@ -127,11 +125,11 @@ def security(reader: PartReader, core: Bean) -> Security:
         return OPEN
     about = core if settings is None else settings
     try:
-        realm = _realm(Path(reader.sources.file).resolve().parent / BOOTSTRAP)
+        realm = DOMAIN if bootstrap is None else bootstrap.domain()
     except InvalidConfiguration as error:
         reader.error(about, error.message, error.remedy)
         return OPEN
-    found = login(reader, about, FAMILY, realm, Path(reader.sources.file).resolve().parent)
+    found = users(reader, about, realm)
     if found is None:
         return OPEN
     if not held:
@@ -152,20 +150,9 @@ def security(reader: PartReader, core: Bean) -> Security:
     )
 
 
-def _realm(bootstrap: Path) -> str:
-    """Return which entry of ``login.config`` counts. Raises InvalidConfiguration for another manager of users."""
-    if not bootstrap.exists():
-        return DOMAIN
-    root = parse(bootstrap.read_bytes(), str(bootstrap))
-    for child in root.children:
-        if child.name in ("basic-security", "security-manager"):
-            raise InvalidConfiguration(
-                f"{bootstrap}: users are kept by <{child.name}>, which is not known here",
-                remedy="use <jaas-security> with a PropertiesLoginModule",
-            )
-        if child.name == "jaas-security" and "domain" in child.attributes:
-            return child.attributes["domain"].text
-    return DOMAIN
+def users(reader: Reader, bean: Bean, realm: str) -> Security | None:
+    """Return who comes in by the entry ``realm`` of ``login.config`` beside the file; what is wrong is a finding."""
+    return login(reader, bean, FAMILY, realm, Path(reader.sources.file).resolve().parent)
 
 
 # -- what he may do ----------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from entrepot.config.classic.security import ask_for_certificates, security
 from entrepot.config.classic.spring import Surroundings
 from entrepot.config.classic.stores import store, usage
 from entrepot.config.classic.zones import zones
+from entrepot.config.console import strangers
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.model import BrokerConfig, BrokerSettings
 from entrepot.config.reading import Bean, Reader, Reading
@@ -56,7 +57,8 @@ def read(
 def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridges: bool = False) -> Reading:
     """Make the model of a file that is parsed already."""
     findings = sources.findings
-    element = _broker(root, sources)
+    surroundings = Surroundings(sources, findings)
+    element = _broker(root, sources, surroundings)
     if element is None:
         return Reading(None, findings)
     reader = Reader(KINDS, ELSEWHERE, SPACES, sources, findings)
@@ -64,11 +66,24 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridg
     assert bean is not None, "a broker is obeyed"
     zone, client_zones = zones(root, sources)
     config = replace(_config(reader, bean, spoken, bridges), zone=zone, client_zones=client_zones)
+    config = replace(config, console=surroundings.console())
+    _say_strangers(config, findings)
     ask_for_certificates(reader, bean.many("plugins"), config)
     return Reading(None if findings.errors else config, findings, bean, config)
 
 
-def _broker(root: Element, sources: Sources) -> Element | None:
+def _say_strangers(config: BrokerConfig, findings: Findings) -> None:
+    """Name the users of the console whom the broker does not know: it is asked as who logged in."""
+    console = config.console
+    if console is None or console.realm is None:
+        return
+    for name in strangers(console.realm, config.security):
+        what = f"the console's user {name!r} is not one of the broker's, or has another password there: he sees nothing"
+        remedy = "give the broker that user too: the console asks it as who logged in"
+        findings.add(Severity.WARNING, console.file, console.line, console.path, what, remedy)
+
+
+def _broker(root: Element, sources: Sources, surroundings: Surroundings) -> Element | None:
     """Return the one broker of the file; None, and an error, where there is none. Reads what stands around it."""
     findings = sources.findings
     if root.name == "broker" and root.space in SPACES:
@@ -77,7 +92,6 @@ def _broker(root: Element, sources: Sources) -> Element | None:
         what = f"<{root.name}> is not a configuration of ActiveMQ Classic"
         findings.add(Severity.ERROR, sources.file, root.line, root.path, what, "give a file with <beans> and <broker>")
         return None
-    surroundings = Surroundings(sources, findings)
     brokers: list[Element] = []
     for child in root.children:
         if child.name == "broker" and child.space in SPACES:

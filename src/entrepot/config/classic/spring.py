@@ -1,16 +1,21 @@
 """What surrounds the broker in a file of Spring: property files, other beans, imports.
 
-Only the beans that give values to placeholders mean something here (classic.md 8.1). The rest is reported and left
-alone: a broker that needs one of them refers to it, and that is refused where it happens.
+Only the beans that give values to placeholders mean something here (classic.md 8.1), and the import of a file that
+describes the web console. The rest is reported and left alone: a broker that needs one of them refers to it, and that
+is refused where it happens.
 """
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Final
 
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.base.values import boolean_or
 from entrepot.config import properties
+from entrepot.config.classic import jetty
+from entrepot.config.console import ConsoleSettings
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.sources import Sources
 from entrepot.config.xml import Element
@@ -31,7 +36,8 @@ HARMLESS: Final = {
     "order": "there is one set of properties",
     "ignoreUnresolvablePlaceholders": "a placeholder without a value is an error",
 }
-CONSOLE: Final = ("jetty.xml", "jetty-spring.xml", "jetty-demo.xml")
+CONSOLE: Final = "jetty"
+"""What the names of the files begin with that describe a console: jetty.xml, jetty-demo.xml, jetty-spring.xml."""
 
 
 class Surroundings:
@@ -40,6 +46,24 @@ class Surroundings:
     def __init__(self, sources: Sources, findings: Findings) -> None:
         self.sources: Final = sources
         self.findings: Final = findings
+        self.imports: Final[list[tuple[Element, Path]]] = []
+
+    def console(self) -> ConsoleSettings | None:
+        """Return the console that an import describes, None where there is none; once all else around was read."""
+        found: ConsoleSettings | None = None
+        for element, path in self.imports:
+            if found is not None:
+                self._say(Severity.WARNING, element, f"{path} is not read: there is a console already", "take it out")
+                continue
+            try:
+                found = jetty.read(path, self.sources)
+            except OSError as error:
+                what = f"no console is started: cannot read {str(path)!r}: {error.strerror}"
+                self._say(Severity.WARNING, element, what, "check the name, or take the import out")
+            except InvalidConfiguration as error:
+                what = f"no console is started by this file: {error.message}"
+                self.findings.add(Severity.WARNING, str(path), error.line, "", what, error.remedy)
+        return found
 
     def read(self, element: Element) -> None:
         """Take one child of ``<beans>``; whatever it is, it is heard or reported."""
@@ -129,11 +153,20 @@ class Surroundings:
 
     def _import(self, element: Element) -> None:
         resource = self._attribute(element, "resource")
-        if resource.rpartition("/")[2] in CONSOLE:
-            self._say(Severity.WARNING, element, f"{resource} is not read: there is no web console in this build")
-        else:
+        if not re.split(r"[/:]", resource)[-1].startswith(CONSOLE):
             what = f"{resource} is not read: only the broker's own file is"
             self._say(Severity.WARNING, element, what, "put what belongs to the broker into one file")
+            return
+        try:
+            path = self.sources.local(self.sources.fill(resource))
+        except InvalidConfiguration as error:
+            self._say(Severity.ERROR, element, error.message, error.remedy)
+            return
+        if path is None:
+            what = f"no console is started: {resource!r} is not a file of this machine"
+            self._say(Severity.WARNING, element, what, "use a path, or file: and a path")
+        else:
+            self.imports.append((element, Path(self.sources.file).parent / path))
 
     def _attribute(self, element: Element, name: str) -> str:
         given = element.attributes.get(name)
