@@ -51,8 +51,13 @@ class BrokerProcess:
         status: int = 0,
         host: str = "127.0.0.1",
         inside: tuple[str, ...] = (),
+        build: Path | None = None,
     ) -> None:
-        """``inside``: what its command begins with, to have it on another machine, at ``host``."""
+        """``inside``: what its command begins with, to have it on another machine, at ``host``.
+
+        ``build``: where its code is, if it is not that of the test.
+        """
+        environment = {**os.environ, "PYTHONPATH": str(build)} if build is not None else None
         self.name = name
         self.host = host
         self.port = port or free_port()
@@ -62,7 +67,7 @@ class BrokerProcess:
         command += ["--name", name, "--listen", f"stomp://{host}:{self.port}"]
         command += ["--status", f"{host}:{self.status}", *more]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=environment)
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
@@ -139,9 +144,12 @@ class Connection:
                 raise ConnectionError("closed")
             self.buffer += chunk
 
-    def send(self, queue: str, bodies: list[str], size: int = 0) -> None:
+    def send(self, queue: str, bodies: list[str], size: int = 0, *, told: bool = False) -> None:
+        """``told``: each says by its duplicate id that it may come again."""
         rest = PADDING * size + "\0"
-        frames = [f"SEND\ndestination:{queue}\npersistent:true\nreceipt:{body}\n\n{body}{rest}" for body in bodies]
+        head = f"SEND\ndestination:{queue}\npersistent:true\n"
+        marks = {body: f"_AMQ_DUPL_ID:{body}\n" if told else "" for body in bodies}
+        frames = [f"{head}{marks[body]}receipt:{body}\n\n{body}{rest}" for body in bodies]
         self.socket.sendall("".join(frames).encode())
 
     def receipts(self, count: int) -> list[str]:
@@ -171,11 +179,14 @@ class Producer:
         label: str = "p",
         size: int = 0,
         hosts: list[str] | None = None,
+        repeats: bool = False,
     ) -> None:
         """``hosts``: of the ports, where they are not here.
 
+        ``repeats``: what broke off is sent again, with its duplicate id, as clients do that want each once.
         ``rate``: messages a second, 0 for as many as go. ``size``: octets that each body has more than its name."""
         self.size = size
+        self.repeats = repeats
         self.hosts = hosts
         self.ports = ports
         self.queue = queue
@@ -201,11 +212,12 @@ class Producer:
             try:
                 while not self._quit:
                     began = time.monotonic()
-                    bodies = [f"{self.label}{number + step}" for step in range(self.window)]
+                    bodies = list(self.doubtful) if self.repeats else []
+                    bodies += [f"{self.label}{number + step}" for step in range(self.window)]
                     number += self.window
                     for body in bodies:
                         self.doubtful[body] = True
-                    connection.send(self.queue, bodies, self.size)
+                    connection.send(self.queue, bodies, self.size, told=self.repeats)
                     for _ in bodies:
                         (body,) = connection.receipts(1)
                         at = time.monotonic()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ from entrepot.journal.overflow import CHECK, STRETCH
 from pairs import ROUNDS, BrokerProcess, Connection, Producer, free_port, kept, until
 
 QUEUE = "/queue/copied"
+ROOT = Path(__file__).parents[2]
+COMPILED = "build/compiled"
 
 
 class CopyProcess(BrokerProcess):
@@ -35,8 +39,8 @@ class Copies:
         self.ports = [free_port(), free_port()]
         self.running: list[CopyProcess] = []
 
-    def start(self, which: int, *more: str) -> CopyProcess:
-        """Start broker 0 or 1."""
+    def start(self, which: int, *more: str, build: Path | None = None) -> CopyProcess:
+        """Start broker 0 or 1; ``build``: another one than that of the test."""
         made = CopyProcess(
             self.folder / f"store{which}",
             ("alpha", "beta")[which],
@@ -44,6 +48,7 @@ class Copies:
             *("--locker", f"file:{self.folder / 'lock'}", "--peer", f"127.0.0.1:{self.places[1 - which]}"),
             *("--replication", f"127.0.0.1:{self.places[which]}", *more),
             port=self.ports[which],
+            build=build,
         )
         self.running.append(made)
         return made
@@ -341,3 +346,69 @@ def test_an_operator_says_which_copy_counts(copies: Copies) -> None:
     first = copies.start(0, "--copies", "1")
     until(first.in_sync, "the one with the longer history is made its copy")
     assert list((copies.folder / "store0").glob("oldreplica.*")), "what it had is set aside"
+
+
+OTHER_BUILD = ROOT / "src" if COMPILED in os.environ.get("PYTHONPATH", "") else ROOT / COMPILED
+
+
+@pytest.mark.timeout(180)
+def test_a_pair_is_upgraded_without_a_message_that_is_lost_or_doubled(copies: Copies) -> None:
+    """The steps of docs/replication.md, with producers that send again what broke off."""
+    old, new = OTHER_BUILD if OTHER_BUILD.is_dir() else None, None
+    more = ("--copies", "1")
+    first = copies.start(0, *more, build=old)
+    until(first.serves, "the first is primary")
+    second = copies.start(1, *more, build=old)
+    until(second.in_sync, "the second is in sync")
+    producer = Producer(copies.ports, QUEUE, repeats=True)
+    producer.flow(300)
+    assert second.stop() == 0
+    second = copies.start(1, *more, build=new)
+    until(second.in_sync, "the replica is of the new build, in sync with the old one")
+    producer.flow(200)
+    assert first.stop() == 0
+    until(second.serves, "the new build serves")
+    first = copies.start(0, *more, build=old)
+    until(first.in_sync, "the old build follows the new one: one may go back")
+    producer.flow(200)
+    assert first.stop() == 0
+    first = copies.start(0, *more, build=new)
+    until(first.in_sync, "both are new")
+    assert verified(second)[0] == 0
+    producer.flow(200)
+    producer.stop()
+    assert producer.gap < 5.0
+    kept(producer, second.port)
+
+
+@pytest.mark.timeout(180)
+def test_a_replica_is_added_replaced_and_removed_under_load(copies: Copies, tmp_path: Path) -> None:
+    first, second = copies.pair("--copies", "1")
+    producer = Producer(copies.ports, QUEUE, repeats=True)
+    producer.flow(300)
+    place, status = free_port(), free_port()
+    third = CopyProcess(
+        tmp_path / "store2",
+        "gamma",
+        tmp_path,
+        *("--locker", f"file:{copies.folder / 'lock'}", "--peer", f"127.0.0.1:{copies.places[0]}"),
+        *("--peer", f"127.0.0.1:{copies.places[1]}", "--replication", f"127.0.0.1:{place}", "--copies", "1"),
+        status=status,
+    )
+    copies.running.append(third)
+    until(third.in_sync, "it is added")
+    second.kill()
+    shutil.rmtree(copies.folder / "store1")  # its disk is gone
+    producer.flow(200)
+    second = copies.start(1, "--copies", "1")
+    until(second.in_sync, "it is replaced, by one with an empty directory")
+    assert third.stop() == 0  # and one is removed
+    producer.flow(200)
+    until(lambda: first.facts()["replication"]["eligible"] == ["beta"], "the record has who is left")
+    code, rows = verified(first)
+    assert (code, [row["replica"] for row in rows if row["result"] == "same"]) == (0, ["beta"])
+    first.kill()
+    until(second.serves, "who was replaced serves")
+    producer.flow(200)
+    producer.stop()
+    kept(producer, second.port)
