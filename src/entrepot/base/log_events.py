@@ -260,6 +260,14 @@ EVENTS: Final = {
         LogEvent("LOG-5021", "entrepot.votes", "could not accept: %s", "out of file descriptors, nearly always"),
         LogEvent("LOG-5022", "entrepot.votes", "could not serve a connection: %s", "out of threads, nearly always"),
         LogEvent("LOG-5023", "entrepot.poller", "%s: %s", "at debug: a broker of a pair does not answer"),
+        LogEvent("LOG-5024", "entrepot.ha", "%s steps down: %s", "an operator wants another broker to serve"),
+        LogEvent(
+            "LOG-5025",
+            "entrepot.ha",
+            "waits for the network: none of %s answers",
+            "of the network check; the broker begins when one does",
+        ),
+        LogEvent("LOG-5026", "entrepot.ha", "%s cannot be run: %s", "the command of the network check"),
     ),
     "Console, clients, pipeline": (
         LogEvent(

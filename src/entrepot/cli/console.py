@@ -70,7 +70,7 @@ log: Final = logging.getLogger("entrepot.console")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, when it is in another file.")
 @log_options
 @click.option("--until-eof", is_flag=True, help="Stop when standard input ends.")
-@click.option("--settings-from-input", is_flag=True, hidden=True)
+@click.option("--settings-from-input", is_flag=True, hidden=True, help="Read what a broker's files say of it.")
 @click.option(
     "--ports-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the real URL, as JSON, to this file."
 )

@@ -24,6 +24,7 @@ from entrepot.core.arrival import AS_SENT
 from entrepot.core.operators.rbac import VIEWS
 from entrepot.core.security.access import MANAGEMENT, NOTIFICATIONS
 from entrepot.ha.lease import EITHER
+from entrepot.ha.network_check import NetworkCheckOptions
 from entrepot.ha.options import FILE_LOCKER
 from entrepot.model.address import UNTYPED, Destination
 
@@ -318,6 +319,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     networks: tuple[NetworkConnector, ...] = ()
     core_bridges: tuple[CoreBridgeEntry, ...] = ()
     sharing: Sharing | None = None
+    network_check: NetworkCheckOptions | None = None
     security: Security = OPEN
     family: Dialect = Dialect.CLASSIC
     peering: Peering = Peering()
@@ -338,7 +340,11 @@ class Change(NamedTuple):
     live: bool
 
 
-FIXED_NAMES: Final = {"notices": "notifications", "refresh_ms": "period of looks for changes"}
+FIXED_NAMES: Final = {
+    "notices": "notifications",
+    "refresh_ms": "period of looks for changes",
+    "network_check": "network check",
+}
 SERVING_NAMES: Final = {
     "ttl_override_ms": "connection-ttl-override",
     "branch_ms": "transaction-timeout",

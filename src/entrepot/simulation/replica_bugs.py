@@ -7,7 +7,7 @@ from typing import Final
 
 from entrepot.base.environment import Instant
 from entrepot.ha.catchup import CatchUp
-from entrepot.ha.comparison import Comparison
+from entrepot.ha.comparison import DIFFERS, Comparison
 from entrepot.ha.follower import Follower, Link, Stage
 from entrepot.ha.lease import Record
 from entrepot.ha.replica import Replica
@@ -168,7 +168,8 @@ class _ComparesWhatIsGone(Replication):
 
 class _Forgives(Replication):
     def drop(self, follower: Follower, why: str) -> None:
-        if not why.startswith("it is not the same"):
+        found = follower.catch_up
+        if not isinstance(found, Comparison) or found.verdict.state != DIFFERS:
             super().drop(follower, why)
 
 

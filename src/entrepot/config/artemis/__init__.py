@@ -22,6 +22,7 @@ from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
 from entrepot.config.artemis.includes import Includes
 from entrepot.config.artemis.masks import unmask
+from entrepot.config.artemis.network_check import network_check
 from entrepot.config.artemis.overrides import override
 from entrepot.config.artemis.peering import peering
 from entrepot.config.artemis.plugins import notified
@@ -133,6 +134,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
         diverts=diverts(reader, core),
         virtual_topics=(),
         sharing=sharing(reader, core) if persistent else None,
+        network_check=network_check(reader, core),
         security=security(reader, core, bootstrap),
         family=Dialect.ARTEMIS,
         peering=others,

@@ -115,7 +115,17 @@ def test_relative_directories_are_those_of_the_instance() -> None:
         ("<addresses/><addresses/>", "there is a <addresses> already"),
         ("<journal-directory>${nobody}</journal-directory>", "nobody says what"),
         ("<store><database-store/></store>", "not kept in databases"),
-        ("<network-check-list>10.0.0.1</network-check-list>", "cannot reach others"),
+        ("<network-check-URL-list>ftp://a/</network-check-URL-list>", "no URL of http"),
+        (
+            "<network-check-list>a</network-check-list><network-check-ping-command>ping</network-check-ping-command>",
+            "which host",
+        ),
+        (
+            "<network-check-list>a</network-check-list>"
+            "<network-check-ping-command>ping ' %s</network-check-ping-command>",
+            "no command",
+        ),
+        ("<network-check-list>a</network-check-list><network-check-period>0</network-check-period>", "no time"),
         ("<queues><queue name='x'/></queues>", "Artemis itself has dropped it"),
         ("<addresses><address name='a.#'/></addresses>", "no name of an address"),
         (
