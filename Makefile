@@ -25,7 +25,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -127,6 +127,9 @@ bench-clusters: setup ## measure clusters beside real Artemis nodes from Maven; 
 
 bench-amqp: setup ## measure AMQP 1.0 beside a real Artemis from Maven; ARGS="..."
 	$(COMPILED) $(PY) bench/amqp.py $(ARGS)
+
+bench-replication: setup ## measure a replicated pair beside one of real Artemis brokers; ARGS="..."
+	$(COMPILED) $(PY) bench/replication.py $(ARGS)
 
 bench-mqtt: setup ## measure MQTT beside Mosquitto; ARGS="..."
 	$(COMPILED) $(PY) bench/mqtt.py $(ARGS)
