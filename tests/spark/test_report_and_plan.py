@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from entrepot import Broker, connect
+from entrepot.base.errors import InvalidOption
 from entrepot.pipeline.jobs import report as reporting
 from entrepot.pipeline.jobs.audit import audit
 from entrepot.pipeline.jobs.forecast import GONE
@@ -113,6 +114,22 @@ def test_the_audit_of_real_brokers(spark: SparkSession, three: tuple[Path, dict[
     assert total["sent"] == total["consumed"] == SENT == sum(got.values())
     assert total["forwarded"] == got["B"] + got["C"]
     assert outcome.faults == []
+
+
+def test_a_report_is_compared_with_an_earlier_one(
+    spark: SparkSession, three: tuple[Path, dict[str, int]], tmp_path: Path
+) -> None:
+    traces, _ = three
+    first = reporting.report(spark, [traces], tmp_path / "first")
+    assert first.compared is None
+    again = reporting.report(spark, [traces], tmp_path / "again", tmp_path / "first")
+    assert again.compared is not None
+    assert (again.compared.worse, again.compared.better) == ([], [])
+    assert "orders" in [row[0] for row in again.compared.rows]
+    assert "Beside the earlier report" in (tmp_path / "again" / "report.txt").read_text()
+    assert "much as before" in (tmp_path / "again" / "report.html").read_text()
+    with pytest.raises(InvalidOption, match="holds no report"):
+        reporting.report(spark, [traces], tmp_path / "other", traces)
 
 
 def test_the_report_of_real_brokers(spark: SparkSession, three: tuple[Path, dict[str, int]], tmp_path: Path) -> None:

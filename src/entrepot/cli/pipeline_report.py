@@ -11,8 +11,9 @@ from entrepot.cli.tracing import places_argument, target_option
 @click.command()
 @places_argument
 @target_option
+@click.option("--against", metavar="DIR", help="An earlier report: say what is otherwise now.")
 @spark_options
-def report(*, places: tuple[str, ...], target: str, master: str | None, memory: str) -> None:
+def report(*, places: tuple[str, ...], target: str, against: str | None, master: str | None, memory: str) -> None:
     """Show rates, latencies, hot spots, slow consumers, causes of dead letters and needless crossings.
 
     DIR is what `entrepot run --trace` was given; name those of all brokers. Writes report.html with plots, report.txt
@@ -21,6 +22,6 @@ def report(*, places: tuple[str, ...], target: str, master: str | None, memory: 
     from entrepot.pipeline.jobs import report as job  # noqa: PLC0415 - `--help` needs no PySpark
 
     with spark_session("entrepot report", master, memory) as spark:
-        outcome = job.report(spark, places, target)
+        outcome = job.report(spark, places, target, against)
     click.echo(job.text_of(outcome), nl=False)
     click.echo(f"see {target.rstrip('/')}/report.html", err=True)

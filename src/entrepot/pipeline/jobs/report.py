@@ -6,14 +6,17 @@ each is counted once as entered, for a topic too, and how late it is is reckoned
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as fn
 
+from entrepot.base.errors import InvalidOption
 from entrepot.core.events import trace as facts
 from entrepot.pipeline.jobs import life, pages, remarks, storage
+from entrepot.pipeline.jobs.earlier import HEADING, Compared, compared
 from entrepot.pipeline.jobs.life import Survey, Traces
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 SLICES: Final = 120  # points of a plot over the whole time
 ACCURACY: Final = 1000  # of percentiles: 1 / ACCURACY of the rank
 SHOWN: Final = 30
+KEPT: Final = ("rates", "depths", "destinations", "causes")
+"""Tables of an earlier report that are compared."""
 ENDED: Final = (
     life.CONSUMED, life.FORWARDED, life.REFUSED, life.EXPIRED, life.DEAD, life.REMOVED, life.RENUMBERED, life.VANISHED,
     life.DOUBTFUL, life.LOST,
@@ -31,10 +36,18 @@ ENDED: Final = (
 class Report:
     """The tables of a report, by name; each row is a dict."""
 
-    def __init__(self, tables: dict[str, list[dict[str, Any]]], brokers: list[str], faults: list[str]) -> None:
+    def __init__(
+        self,
+        tables: dict[str, list[dict[str, Any]]],
+        brokers: list[str],
+        faults: list[str],
+        compared: Compared | None = None,
+    ) -> None:
+        """``compared``: with an earlier report, where there was one to compare with."""
         self.tables: Final = tables
         self.brokers: Final = brokers
         self.faults: Final = faults
+        self.compared: Final = compared
 
     @property
     def head(self) -> str:
@@ -54,8 +67,14 @@ class Report:
         )
 
 
-def report(spark: SparkSession, places: Sequence[str | Path], target: str | Path) -> Report:
-    """Summarise the traces in ``places``; write Parquet and a page into ``target``. Raises InvalidOption."""
+def report(
+    spark: SparkSession, places: Sequence[str | Path], target: str | Path, against: str | Path | None = None
+) -> Report:
+    """Summarise the traces in ``places``; write Parquet and a page into ``target``. Raises InvalidOption.
+
+    ``against``: where an earlier report was written, to say what is otherwise now.
+    """
+    before = None if against is None else _earlier(spark, against)
     place = storage.fresh(spark, target)
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
@@ -80,13 +99,27 @@ def report(spark: SparkSession, places: Sequence[str | Path], target: str | Path
     tables["depths"] = _cumulated(tables["depths"])
     _name(tables, found.survey)
     brokers = sorted(broker.name for broker in found.survey.brokers.values())
-    outcome = Report(tables, brokers, sorted(set(found.survey.faults)))
+    changes = None if before is None else compared(before, tables)
+    outcome = Report(tables, brokers, sorted(set(found.survey.faults)), changes)
     for name, rows in tables.items():
         if rows:
             spark.createDataFrame(rows).coalesce(1).write.parquet(place.path(f"{name}.parquet"))
     place.write("report.html", page_of(outcome))
     place.write("report.txt", text_of(outcome))
     return outcome
+
+
+def _earlier(spark: SparkSession, root: str | Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables of an earlier report; one that was empty was not written. Raises InvalidOption."""
+    place = storage.Storage(spark, os.fspath(root))
+    if not place.exists("span.parquet"):
+        raise InvalidOption(
+            f"{place.root} holds no report", remedy="name what --to was given to an earlier `entrepot pipeline report`"
+        )
+    names = [name for name in ("span", *KEPT) if place.exists(f"{name}.parquet")]
+    return {
+        name: [row.asDict() for row in spark.read.parquet(place.path(f"{name}.parquet")).collect()] for name in names
+    }
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -323,6 +356,8 @@ def page_of(outcome: Report) -> str:
     parts += [pages.verdict(sentence, good=False) for sentence in said]
     if not said and not outcome.faults:
         parts.append(pages.verdict("nothing stands out", good=True))
+    if outcome.compared is not None:
+        parts += _compared_parts(outcome.compared)
     parts.append(pages.heading("Rates"))
     parts.append(pages.lines(_series(tables["rates"], "rate"), "messages a second that entered the network"))
     parts.append(pages.heading("Waiting"))
@@ -343,10 +378,25 @@ def page_of(outcome: Report) -> str:
     return pages.page("Traffic", parts)
 
 
+def _compared_parts(changes: Compared) -> list[str]:
+    """Return what is otherwise than before."""
+    parts = [pages.heading("Beside the earlier report")]
+    parts += [pages.verdict(sentence, good=False) for sentence in changes.worse]
+    parts += [pages.verdict(sentence, good=True) for sentence in changes.better]
+    if not changes.worse and not changes.better:
+        parts.append(pages.verdict("much as before", good=True))
+    return [*parts, pages.table(HEADING, changes.rows[:SHOWN])]
+
+
 def text_of(outcome: Report) -> str:
     """Return the report as text."""
     lines = [outcome.head, ""]
     lines += [f"Attention: {sentence}" for sentence in (*outcome.faults, *remarks.all_of(outcome.tables))]
+    changes = outcome.compared
+    if changes is not None:
+        lines += [f"Worse than before: {sentence}" for sentence in changes.worse]
+        lines += [f"Better than before: {sentence}" for sentence in changes.better]
+        lines += ["", "Beside the earlier report", *pages.columns(HEADING, changes.rows[:SHOWN])]
     for source, title, columns in COLUMNS.values():
         lines += ["", title, *pages.columns(_names(columns), _shown(outcome.tables[source], columns))]
     return "\n".join(lines) + "\n"
