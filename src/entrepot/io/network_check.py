@@ -9,11 +9,13 @@ import shlex
 import shutil
 import socket
 import struct
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption
@@ -23,7 +25,10 @@ SYSTEM: Final = "ping -c 1 -W %d %s"
 SYSTEM6: Final = "ping -6 -c 1 -W %d %s"
 ECHO: Final = (8, 128)  # ICMP's type of a request: of IP 4, and of 6
 ECHO_HEAD: Final = struct.Struct(">BBHHH")
+GRACE_S: Final = 1.0  # beyond its timeout: for a command to begin, a name to be looked up
 BIND_TO_DEVICE: Final = 25  # SO_BINDTODEVICE of Linux
+
+T = TypeVar("T")
 
 log: Final = logging.getLogger("entrepot.ha")
 
@@ -35,6 +40,7 @@ class NetworkCheck:
         """Raises InvalidOption where hosts are to be pinged and nothing here can."""
         self.options: Final = options
         self._echoes: Final = not options.ping and not options.ping6 and may_echo()
+        self._busy: Final[dict[str, bool]] = {}  # targets that a thread still waits for
         if options.hosts and not self._echoes and not options.ping and shutil.which("ping") is None:
             raise InvalidOption(
                 "network-check-list names hosts, and this process may send no echo requests, nor is there a ping",
@@ -46,7 +52,7 @@ class NetworkCheck:
         """Say whether one target answers; the first that does ends the look."""
         looks: list[Coroutine[Any, Any, bool]] = [self._asked(url) for url in self.options.urls]
         looks += [self._pinged(host) for host in self.options.hosts]
-        tasks = [asyncio.ensure_future(look) for look in looks]
+        tasks = [asyncio.ensure_future(self._in_time(look)) for look in looks]
         try:
             for each in asyncio.as_completed(tasks):
                 if await each:
@@ -77,20 +83,49 @@ class NetworkCheck:
         """Return the targets for people."""
         return ", ".join(self.options.targets)
 
+    async def _in_time(self, look: Coroutine[Any, Any, bool]) -> bool:
+        try:
+            async with asyncio.timeout(self.options.timeout / SECOND + GRACE_S):
+                return await look
+        except TimeoutError:
+            return False
+
+    async def _aside(self, target: str, work: Callable[[], T | None]) -> T | None:
+        """Do ``work`` on a thread that nobody waits for at the end; None while an earlier one for ``target`` is not done.
+
+        A name server that is away holds a thread for half a minute, whatever the timeout.
+        """
+        if target in self._busy:
+            return None
+        self._busy[target] = True
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T | None] = loop.create_future()
+
+        def settle(found: T | None) -> None:
+            if not answer.done():
+                answer.set_result(found)
+
+        def do() -> None:
+            found = work()
+            self._busy.pop(target, None)
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle, found)
+
+        threading.Thread(target=do, name="entrepot-network-check", daemon=True).start()
+        return await answer
+
     async def _asked(self, url: str) -> bool:
-        return await asyncio.to_thread(_answers, url, self.options.timeout / SECOND)
+        return bool(await self._aside(url, partial(_answers, url, self.options.timeout / SECOND)))
 
     async def _pinged(self, host: str) -> bool:
-        try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, None)
-        except OSError:
+        found = await self._aside(host, partial(_address, host))
+        if found is None:
             return False
-        family, _, _, _, address = found[0]
+        family, address = found
         if self._echoes:
-            return await asyncio.to_thread(
-                _echoes, family, str(address[0]), self.options.timeout / SECOND, self.options.interface
-            )
-        return await self._commanded(str(address[0]), sixth=family == socket.AF_INET6)
+            echo = partial(_echoes, family, address, self.options.timeout / SECOND, self.options.interface)
+            return bool(await self._aside(host, echo))
+        return await self._commanded(address, sixth=family == socket.AF_INET6)
 
     async def _commanded(self, host: str, *, sixth: bool) -> bool:
         options = self.options
@@ -107,10 +142,7 @@ class NetworkCheck:
             log.warning("%s cannot be run: %s", words[0], error)
             return False
         try:
-            async with asyncio.timeout(options.timeout / SECOND + 1.0):
-                return await running.wait() == 0
-        except TimeoutError:
-            return False
+            return await running.wait() == 0
         finally:
             if running.returncode is None:
                 with suppress(ProcessLookupError):
@@ -140,6 +172,15 @@ def _echoes(family: int, address: str, timeout: float, interface: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _address(host: str) -> tuple[int, str] | None:
+    """Return family and address of ``host``, None where no name server knows it."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, None)[0]
+    except (OSError, UnicodeError):
+        return None
+    return family, str(address[0])
 
 
 def _answers(url: str, timeout: float) -> bool:

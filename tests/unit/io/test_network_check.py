@@ -128,3 +128,23 @@ def test_echo_requests_are_sent_where_the_system_allows_them() -> None:
 
 def test_the_period_is_that_of_artemis() -> None:
     assert (NetworkCheckOptions().period, NetworkCheckOptions().timeout) == (5 * SECOND, SECOND)
+
+
+def test_a_name_that_is_looked_up_for_ever_holds_one_thread_and_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(network_check, "may_echo", lambda: True)
+    monkeypatch.setattr(network_check, "GRACE_S", 0.0)
+    monkeypatch.setattr(network_check, "_address", lambda host: release.wait(60) and None)
+
+    async def looks() -> list[bool]:
+        check = NetworkCheck(NetworkCheckOptions(hosts=("slow",), timeout=100 * MILLISECOND))
+        return [await check.reachable() for _ in range(3)]
+
+    before = threading.active_count()
+    began = time.monotonic()
+    try:
+        assert asyncio.run(looks()) == [False] * 3
+        assert time.monotonic() - began < 5
+        assert threading.active_count() <= before + 1
+    finally:
+        release.set()
