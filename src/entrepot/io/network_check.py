@@ -91,7 +91,7 @@ class NetworkCheck:
             return False
 
     async def _aside(self, target: str, work: Callable[[], T | None]) -> T | None:
-        """Do ``work`` on a thread that nobody waits for at the end; None while an earlier one for ``target`` is not done.
+        """Do ``work`` on a thread that nobody waits for in the end; None while an earlier one for ``target`` goes on.
 
         A name server that is away holds a thread for half a minute, whatever the timeout.
         """
