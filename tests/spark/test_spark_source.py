@@ -413,3 +413,23 @@ def test_an_option_names_the_columns(stand: Stand) -> None:
     reader = stand.spark.read.format("entrepot").options(**stand.given(subscription=None, columns="text"))
     with pytest.raises(Exception, match="the schema and the option columns differ"):
         reader.schema("priority int").load().collect()
+
+
+def test_properties_are_a_struct_of_types_where_the_schema_says_so(stand: Stand) -> None:
+    schema = "text string, properties struct<price:double,count:int,paid:boolean,region:string>"
+    stand.produce(["a"], price="12.5", count="3", paid="true")
+    stand.produce(["b"], price="dear")
+    given = stand.given(subscription=None)
+    read = stand.spark.read.format("entrepot").options(**given).schema(schema).load()
+    rows = {row["text"]: row["properties"].asDict() for row in read.collect()}
+    assert rows == {
+        "a": {"price": 12.5, "count": 3, "paid": True, "region": None},
+        "b": {"price": None, "count": None, "paid": None, "region": None},
+    }
+    assert [row["text"] for row in read.where("properties.price > 10").select("text").collect()] == ["a"]
+    stream = stand.spark.readStream.format("entrepot").options(**stand.given()).schema(schema).load()
+    stand.run(stream.select("text", "properties.count"))
+    (rows_of,) = stand.batches.values()
+    assert sorted((row["text"], row["count"]) for row in rows_of) == [("a", 3), ("b", None)]
+    with pytest.raises(Exception, match="cannot be read as"):
+        stand.spark.read.format("entrepot").options(**given).schema("properties struct<price:date>").load().collect()

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
+from pyarrow import compute
 
 from entrepot.protocols.stomp.columns import Column, Columns
 
@@ -45,7 +46,37 @@ class Batches:
             return pa.repeat(pa.scalar(self.broker, field.type), count)
         if field.name == "position" and not self._positions:
             return pa.nulls(count, field.type)
+        if pa.types.is_struct(field.type):
+            return properties(field.type, count, made[field.name])
         return array(field.type, count, made[field.name])
+
+
+def properties(type_: pa.StructType, count: int, column: Column) -> pa.Array:
+    """Return ``count`` rows of properties as the struct ``type_``; null for one that is not there, or not of its type."""
+    pairs = array(pa.map_(pa.string(), pa.string()), count, column)
+    children = [typed(compute.map_lookup(pairs, field.name, "first"), field.type) for field in type_]
+    return pa.StructArray.from_arrays(children, fields=list(type_))
+
+
+def typed(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Return ``texts`` read as ``type_``; null for one that is none."""
+    if pa.types.is_string(type_):
+        return texts
+    if pa.types.is_boolean(type_):
+        lowered = compute.utf8_lower(texts)
+        true, false = compute.equal(lowered, "true"), compute.equal(lowered, "false")
+        return compute.if_else(compute.or_(true, false), true, None)
+    try:
+        return texts.cast(type_)
+    except pa.ArrowInvalid:  # one of them is no such number; they are seldom so many that each by itself is too slow
+        return pa.array([_one(text, type_) for text in texts], type_)
+
+
+def _one(text: pa.Scalar, type_: pa.DataType) -> Any:
+    try:
+        return text.cast(type_).as_py()
+    except pa.ArrowInvalid:
+        return None
 
 
 def array(type_: Any, count: int, column: Column) -> pa.Array:

@@ -62,6 +62,9 @@ WRITABLE: Final[dict[str, Column]] = {column.name: column for column in WRITTEN}
 # Columns of a source that say nothing to a sink; let pass so that what was read can be written back as it is.
 PASSED_OVER: Final = ("message_id", "timestamp", "redelivered", "delivery_count", "broker", "position", "path")
 
+TYPED: Final = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double")
+"""Types that a property can be read as, where the column `properties` is a struct."""
+
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint")
 _TYPES: Final[dict[str, tuple[str, ...]]] = {
     "body": ("binary", "string"),
@@ -107,6 +110,18 @@ def check_read(fields: list[tuple[str, str]]) -> None:
             raise InvalidOption(f"messages have no column {name!r}", remedy="they have " + ", ".join(BY_NAME))
         if column.type != type_:
             raise InvalidOption(f"the column {name} is of type {column.type}, not {type_}", remedy="cast it afterwards")
+
+
+def check_typed(fields: list[tuple[str, str]]) -> None:
+    """Check what a reader's column `properties` names, where it is a struct: property -> type. Raises InvalidOption."""
+    for name, type_ in fields:
+        if type_ not in TYPED:
+            raise InvalidOption(
+                f"the property {name} cannot be read as {type_}", remedy=f"use one of {', '.join(TYPED)}"
+            )
+    names = [name.lower() for name, _ in fields]  # Spark does not tell them apart
+    if len(set(names)) < len(names) or not names:
+        raise InvalidOption("the struct of properties names one twice, or none", remedy="name each that you want, once")
 
 
 def check_written(fields: list[tuple[str, str]], properties: list[str], destination: str) -> None:

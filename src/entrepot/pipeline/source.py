@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from entrepot.base.errors import InvalidOption
 from entrepot.base.uri import Endpoint
@@ -52,7 +52,7 @@ class _Reading:
     """What batch and stream have in common: the work of a task."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+        fields = [(field.name, _type_of(field)) for field in schema.fields]
         columns.check_read(fields)
         columns.check_chosen(fields, options.text("columns"))
         self.options = options
@@ -205,6 +205,14 @@ if ADMISSION_CONTROL:
 def stream_reader(options: Options, schema: StructType) -> DataSourceStreamReader:
     """Return the reader for this version of Spark."""
     return StreamReader(options, schema) if ADMISSION_CONTROL else ReducedStreamReader(options, schema)
+
+
+def _type_of(field: StructField) -> str:
+    """Return the type that a column is checked as; properties may be a struct. Raises InvalidOption."""
+    if field.name != "properties" or not isinstance(field.dataType, StructType):
+        return field.dataType.simpleString()
+    columns.check_typed([(each.name, each.dataType.simpleString()) for each in field.dataType.fields])
+    return columns.BY_NAME["properties"].type
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

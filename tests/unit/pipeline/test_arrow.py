@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -90,3 +92,38 @@ def test_batches_are_bounded_and_complete(count: int) -> None:
     sizes = [batch.num_rows for batch in Batches(schema, "A").of(portion)]
     assert sum(sizes) == count
     assert all(0 < size <= ROWS_MAX for size in sizes)
+
+
+def typed_rows(wanted: dict[str, Any], *said: dict[str, str]) -> list[dict[str, Any]]:
+    portion = Columns(["properties"])
+    for number, headers in enumerate(said):
+        append_single(
+            portion, frame("MESSAGE", b"", message_id=f"m{number}", destination="/queue/q", **headers), number
+        )
+    schema = pa.schema([("properties", pa.struct(list(wanted.items())))])
+    (batch,) = Batches(schema, "A").of(portion)
+    return [row["properties"] for row in batch.to_pylist()]
+
+
+def test_properties_are_read_as_the_types_that_were_asked_for() -> None:
+    wanted = {"price": pa.float64(), "count": pa.int32(), "big": pa.int64(), "paid": pa.bool_(), "region": pa.string()}
+    said = {"price": "12.5", "count": "-3", "big": str(1 << 40), "paid": "TRUE", "region": "nord"}
+    assert typed_rows(wanted, said, {"other": "x"}) == [
+        {"price": 12.5, "count": -3, "big": 1 << 40, "paid": True, "region": "nord"},
+        dict.fromkeys(wanted),
+    ]
+
+
+def test_a_property_that_is_not_of_its_type_is_null_and_harms_no_other() -> None:
+    wanted = {"price": pa.float64(), "count": pa.int32(), "paid": pa.bool_()}
+    rows = typed_rows(
+        wanted,
+        {"price": "dear", "count": "1", "paid": "yes"},
+        {"price": "1e3", "count": str(1 << 40), "paid": "false"},
+        {"price": "", "count": "1.5", "paid": ""},
+    )
+    assert rows == [
+        {"price": None, "count": 1, "paid": None},
+        {"price": 1000.0, "count": None, "paid": False},
+        {"price": None, "count": None, "paid": None},
+    ]
