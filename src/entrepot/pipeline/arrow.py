@@ -52,7 +52,7 @@ class Batches:
 
 
 def properties(type_: pa.StructType, count: int, column: Column) -> pa.Array:
-    """Return ``count`` rows of properties as the struct ``type_``; null for one that is not there, or not of its type."""
+    """Return ``count`` rows of properties as the struct ``type_``; null for what is not there, or not of its type."""
     pairs = array(pa.map_(pa.string(), pa.string()), count, column)
     children = [typed(compute.map_lookup(pairs, field.name, "first"), field.type) for field in type_]
     return pa.StructArray.from_arrays(children, fields=list(type_))
