@@ -19,13 +19,16 @@ from entrepot.ha.lease import BACKUP, Record
 SYNCED: Final = "synced"  # written and synced on each eligible copy
 RECEIVED: Final = "received"  # received by the others, synced here
 CONFIRMS: Final = (SYNCED, RECEIVED)
+CLAIMS_MAX: Final = 100
+"""Claims in a row whose fate is not known; more have never been, and each takes a look at the lock and a rewrite."""
 
 
 class Standing:
     """``copy``: of this directory, fresh where that is; ``store``: what it is a copy of, "" for nothing yet.
 
     ``epochs``: of the record's entry that this copy answers to; empty while it is not whole. ``claim``: the epoch that
-    it asked the lock for last, whose fate may not be known; a claim makes no copy whole. ``followed``: whose
+    it asked the lock for last; ``open``: those of its claims whose fate is not known, that one among them: whichever
+    stands in the record is its own. A claim makes no copy whole. ``followed``: whose
     operations stand here, 0 for nobody's. ``boot``: of the machine on which it only *received* what was confirmed, ""
     where all is synced. ``forced``: an operator's word, used up once. The claim is written by who keeps the lease, all
     else by who follows or serves; so the two may be threads.
@@ -37,6 +40,7 @@ class Standing:
         self.store = store
         self.epochs: list[int] = []
         self.claim = 0
+        self.open: list[int] = []
         self.followed = 0
         self.received_at = ""
         self.forced = False
@@ -73,7 +77,7 @@ class Standing:
         entry = record.eligible.get(self.copy)
         if entry is None:
             return "its copy was not up to date when the last primary ended"
-        if not self.whole or (entry not in self.epochs and entry != self.claim):
+        if not self.whole or entry not in (*self.epochs, *self.open):
             return "its copy is not whole, or older than the lock says"
         if self.received_at and self.received_at != self.boot:
             return "its machine was started anew, and what it had only received may be lost"
@@ -90,10 +94,12 @@ class Standing:
     def claims(self, epoch: int) -> None:
         """It is about to ask for the lock with ``epoch``."""
         self.claim = epoch
+        self.open = [*self.open, epoch][-CLAIMS_MAX:]
 
     def won(self, epoch: int) -> None:
         """It is primary with ``epoch``."""
         self.epochs = [epoch]
+        self.open = []
         self.followed = epoch
         self.received_at = ""
         self.forced = False
@@ -122,6 +128,7 @@ class Standing:
             "epochs": self.epochs,
             "followed": self.followed,
             "claim": self.claim,
+            "open": self.open,
             "received_at": self.received_at,
             "forced": self.forced,
         }
@@ -139,6 +146,7 @@ def read_standing(octets: bytes, *, part: str, boot: str, made: type[Standing] =
         standing.epochs = [int(each) for each in facts["epochs"]]
         standing.followed = int(facts["followed"])
         standing.claim = int(facts["claim"])
+        standing.open = [int(each) for each in facts.get("open", [standing.claim] if standing.claim else [])]
         standing.received_at = str(facts["received_at"])
         standing.forced = bool(facts["forced"])
     except (ValueError, KeyError, TypeError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from entrepot.base.errors import StoreUnusable
@@ -61,6 +63,26 @@ def test_a_claim_counts_until_its_fate_is_known_and_makes_no_copy_whole() -> Non
     standing.claims(5)
     assert not standing.whole
     assert not standing.may_claim(record(b=5))
+
+
+def test_of_several_claims_whose_fate_is_not_known_any_may_stand_in_the_lock() -> None:
+    """The first stood there, its broker ended before it knew, and the second never arrived: nobody could serve again."""
+    standing = Standing("b")
+    standing.claims(1)
+    standing.claims(2)
+    again = read_standing(standing.encode(), part="", boot="")
+    assert again.may_claim(record(b=1))
+    assert again.may_claim(record(b=2))
+    assert not again.may_claim(record(b=3))
+    again.won(4)
+    assert not again.may_claim(record(b=2))
+
+
+def test_a_standing_of_before_knows_its_last_claim() -> None:
+    note = Standing("b")
+    note.claims(3)
+    older = json.dumps({name: value for name, value in note.facts().items() if name != "open"})
+    assert read_standing(older.encode(), part="", boot="").may_claim(record(b=3))
 
 
 def test_what_was_only_received_is_gone_with_the_machine() -> None:

@@ -53,6 +53,11 @@ def test_a_claim_that_failed_keeps_nobody_from_following_who_won() -> None:
     assert Replicas(32).run() == []
 
 
+def test_a_claim_that_arrived_is_known_behind_another_that_did_not() -> None:
+    """Only the last claim was remembered, and the lock named the one before: nobody could serve without an operator."""
+    assert Replicas(163).run() == []
+
+
 def test_who_hands_the_lock_back_in_doubt_and_sees_that_it_did_begins_anew() -> None:
     """The simulated process was never told, and stood there for ever."""
     assert Replicas(900012).run() == []
