@@ -66,7 +66,7 @@ def test_a_claim_counts_until_its_fate_is_known_and_makes_no_copy_whole() -> Non
 
 
 def test_of_several_claims_whose_fate_is_not_known_any_may_stand_in_the_lock() -> None:
-    """The first stood there, its broker ended before it knew, and the second never arrived: nobody could serve again."""
+    """The first stood there, its broker ended before it knew, the second never arrived: nobody could serve again."""
     standing = Standing("b")
     standing.claims(1)
     standing.claims(2)
