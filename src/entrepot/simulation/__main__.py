@@ -126,10 +126,8 @@ def _one(options: argparse.Namespace) -> int:
         )
     elif options.carried:
         result = run_carried(options.seed, lines=lines)
-    elif options.drains:
-        result = run_drains(options.seed, lines=lines)
     elif options.clusters:
-        result = run_clusters(options.seed, chains=options.chains, groups=options.groups, lines=lines)
+        result = _cluster_player(options)(options.seed, lines=lines)
     elif options.amqp:
         result = run_amqp(options.seed, lines=lines)
     elif options.mqtt:
@@ -185,10 +183,8 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
         return run_mqtt
     if options.amqp:
         return run_amqp
-    if options.drains:
-        return run_drains
     if options.clusters:
-        return partial(run_clusters, chains=options.chains, groups=options.groups)
+        return _cluster_player(options)
     if options.callers:
         return partial(run_callers, core=options.core, reattach=options.reattach, mixed=options.mixed)
     if options.networks:
@@ -196,6 +192,10 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     if options.quorum:
         return run_quorum
     return run_pair if options.pairs else run_zones if options.zones else run
+
+
+def _cluster_player(options: argparse.Namespace) -> Callable[..., Result]:
+    return run_drains if options.drains else partial(run_clusters, chains=options.chains, groups=options.groups)
 
 
 def _way(options: argparse.Namespace) -> str:

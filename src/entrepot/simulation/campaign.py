@@ -10,8 +10,8 @@ import msgspec
 from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.carried import CarriedRun
 from entrepot.simulation.cluster_runs import ClusterRun
-from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.directed import DirectedRun
+from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun

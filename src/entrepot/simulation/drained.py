@@ -1,12 +1,12 @@
-"""One seed of a cluster in which nodes give all they have to others (`entrepot drain`), under faults, and what must hold.
+"""One seed of a cluster in which nodes give all they have to others (`entrepot drain`), and what must hold.
 
 Producers go on, and so do readers; nodes die in the middle of it, disks are slow, connections are cut, and an operator
 resumes, aborts and begins anew. What is judged: a message that was confirmed comes once, at whatever node it is then;
 what a node took in its order is read in it; what has a date does not come before; a prepared branch stays until it is
 ended; and once all has healed a drain ends, with nothing left behind but what it names.
 
-A drain that an operator breaks off while messages are on their way cannot know whether they arrived; nor can a node that
-died, whose own readers are given them again. Those may come twice, and only those, in seeds where that may happen: the
+A drain that an operator breaks off while messages are on their way cannot know whether they arrived; nor can a node
+that died, whose own readers are given them again. Those may come twice, and only those, in seeds where that may happen: the
 others (``firm``) give to one target, and have no readers at the nodes that leave.
 """
 

@@ -254,8 +254,8 @@ class Sending(ScheduleOutlet):
     def _passes_on(self, message: Message, target: Target, copy: Copy) -> bool:
         """Send ``message``, which waited at a node that scaled down for a third one, on to that: fill ``copy``.
 
-        Its ids are of queues there (artemis.md 1.20). What is not known here, as after a restart of this node or of that
-        one, waits until it is: given to the subscriptions of this node instead it would come twice to those, and never
+        Its ids are of queues there (artemis.md 1.20). What is not known here, as after a restart of either node, waits
+        until it is: given to the subscriptions of this node instead it would come twice to those, and never
         to its own. False: it has no ids, or it is for any reader of a queue. Then it goes as what is sent here does.
         """
         ids = message.marked(SCALED_DOWN)
