@@ -6,8 +6,8 @@ what a node took in its order is read in it; what has a date does not come befor
 ended; and once all has healed a drain ends, with nothing left behind but what it names.
 
 A drain that an operator breaks off while messages are on their way cannot know whether they arrived; nor can a node
-that died, whose own readers are given them again. Those may come twice, and only those, in seeds where that may happen: the
-others (``firm``) give to one target, and have no readers at the nodes that leave.
+that died, whose own readers are given them again. Those may come twice, and only those, in seeds where that may
+happen: the others (``firm``) give to one target, and have no readers at the nodes that leave.
 """
 
 from __future__ import annotations
