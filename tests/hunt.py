@@ -15,9 +15,10 @@ from contextlib import nullcontext
 import caller_bugs
 import carrier_bugs
 import cluster_bugs
+import drain_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
-from entrepot.simulation.campaign import run_callers, run_carried, run_clusters, run_network
+from entrepot.simulation.campaign import run_callers, run_carried, run_clusters, run_drains, run_network
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.zoned import Region
 
@@ -66,6 +67,14 @@ def clusters_with(bug: str, *, planted: bool = True) -> Judge:
     return judge
 
 
+def drains_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with drain_bugs.planted(bug):
+            return list(run_drains(seed).violations)
+
+    return judge
+
+
 def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     """Yield kind, bug, the run with it and the run without."""
     if "networks" in kinds:
@@ -86,6 +95,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
         for bug in cluster_bugs.BUGS:
             kind = " --".join(["clusters", *cluster_bugs.world_of(bug)])
             yield kind, bug, clusters_with(bug), clusters_with(bug, planted=False)
+    if "drains" in kinds:
+        for bug in drain_bugs.BUGS:
+            yield "clusters --drains", bug, drains_with(bug), lambda seed: list(run_drains(seed).violations)
     if "reattach" in kinds:
         for bug in caller_bugs.REATTACH_BUGS:
             broken, sound = (callers_with(each, core=True, reattach=True) for each in (bug, ""))
@@ -101,7 +113,7 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             yield "pairs", bug, lambda seed, bug=bug: Pair(seed, bug).run(), lambda seed: Pair(seed).run()  # type: ignore[misc]
 
 
-KINDS = ["networks", "callers", "core", "reattach", "mixed", "carried", "clusters", "zones", "pairs"]
+KINDS = ["networks", "callers", "core", "reattach", "mixed", "carried", "clusters", "drains", "zones", "pairs"]
 
 
 def main(arguments: list[str]) -> int:

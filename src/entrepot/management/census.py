@@ -192,15 +192,9 @@ class OpenConnections(Census):
         drain = None if links is None else links.draining
         if drain is None:
             return super().drain(verb, to)
-        if verb == "plan":
-            return drain.plan()
-        if verb == "begin":
-            drain.begin(to)
-        elif verb == "resume":
-            drain.resume()
-        elif verb == "abort":
-            drain.abort()
-        return drain.report()
+        from entrepot.cluster.clusters.draining import obey  # noqa: PLC0415 - who has a drain has it loaded
+
+        return obey(drain, verb, to)
 
     def clean_store(self, name: str, *, discards: bool) -> object:
         """Return the work that empties one of these."""

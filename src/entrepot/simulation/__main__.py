@@ -18,6 +18,7 @@ from entrepot.simulation.campaign import (
     run_callers,
     run_carried,
     run_clusters,
+    run_drains,
     run_mqtt,
     run_network,
     run_pair,
@@ -29,7 +30,7 @@ from entrepot.simulation.campaign import (
 
 STRAY: Final = (
     "--core and --mixed are about --callers, and not both; --reattach is about --core, "
-    "--chains and --groups about --clusters"
+    "--chains, --groups and --drains are about --clusters, one of them"
 )
 
 
@@ -67,7 +68,8 @@ def main(arguments: list[str]) -> int:
 def _is_stray(options: argparse.Namespace) -> bool:
     if options.mixed > options.callers or options.mixed + options.core > 1:
         return True
-    return bool((options.chains or options.groups) and not options.clusters) or options.chains > (not options.groups)
+    kinds: int = options.chains + options.groups + options.drains
+    return kinds > int(options.clusters)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -96,6 +98,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")
     found.add_argument("--amqp", action="store_true", help="run programs that speak AMQP to one broker")
     found.add_argument("--groups", action="store_true", help="with --clusters: nodes agree where message groups go")
+    found.add_argument("--drains", action="store_true", help="with --clusters: nodes give all they have to others")
     found.add_argument("--mqtt", action="store_true", help="run programs that speak MQTT to one broker")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
     found.add_argument("--stops", action="store_true", help="with --networks: brokers stop in order, too")
@@ -124,7 +127,7 @@ def _one(options: argparse.Namespace) -> int:
     elif options.carried:
         result = run_carried(options.seed, lines=lines)
     elif options.clusters:
-        result = run_clusters(options.seed, chains=options.chains, groups=options.groups, lines=lines)
+        result = _cluster_player(options)(options.seed, lines=lines)
     elif options.amqp:
         result = run_amqp(options.seed, lines=lines)
     elif options.mqtt:
@@ -181,7 +184,7 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     if options.amqp:
         return run_amqp
     if options.clusters:
-        return partial(run_clusters, chains=options.chains, groups=options.groups)
+        return _cluster_player(options)
     if options.callers:
         return partial(run_callers, core=options.core, reattach=options.reattach, mixed=options.mixed)
     if options.networks:
@@ -189,6 +192,10 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     if options.quorum:
         return run_quorum
     return run_pair if options.pairs else run_zones if options.zones else run
+
+
+def _cluster_player(options: argparse.Namespace) -> Callable[..., Result]:
+    return run_drains if options.drains else partial(run_clusters, chains=options.chains, groups=options.groups)
 
 
 def _way(options: argparse.Namespace) -> str:
@@ -202,7 +209,7 @@ def _way(options: argparse.Namespace) -> str:
     if options.mqtt:
         return "--mqtt --trace trace.txt"
     if options.clusters:
-        kinds = "".join(f" --{kind}" for kind in ("chains", "groups") if getattr(options, kind))
+        kinds = "".join(f" --{kind}" for kind in ("chains", "groups", "drains") if getattr(options, kind))
         return f"--clusters{kinds} --trace trace.txt"
     if options.callers:
         kinds = "".join(f" --{kind}" for kind in ("core", "reattach", "mixed") if getattr(options, kind))

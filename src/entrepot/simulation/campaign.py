@@ -11,6 +11,7 @@ from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.carried import CarriedRun
 from entrepot.simulation.cluster_runs import ClusterRun
 from entrepot.simulation.directed import DirectedRun
+from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
@@ -140,6 +141,15 @@ def run_clusters(seed: int, *, chains: bool = False, groups: bool = False, lines
     world = clustered.network.world
     kept = () if world.lines is None else tuple(world.lines)
     return Result(seed, world.digest(), tuple(violations), dict(sorted(clustered.counts().items())), 0, kept)
+
+
+def run_drains(seed: int, *, lines: bool = False) -> Result:
+    """Run the cluster of ``seed`` in which nodes give all they have to others. It has no plan of steps to shrink."""
+    drained = DrainRun(seed, lines=lines)
+    violations = drained.run()
+    world = drained.network.world
+    kept = () if world.lines is None else tuple(world.lines)
+    return Result(seed, world.digest(), tuple(violations), dict(sorted(drained.counts().items())), 0, kept)
 
 
 def run_mqtt(seed: int, *, lines: bool = False) -> Result:

@@ -24,7 +24,12 @@ LINE: Final = "line"  # each dials its neighbours, and nobody else
 LEAVING: Final = ("ON_DEMAND", "ON_DEMAND", "ON_DEMAND", "STRICT")  # what is sent to a node may leave it
 
 
-def _shapes(chains: bool, groups: bool) -> tuple[str, ...]:
+GIVING: Final = ("ON_DEMAND", "ON_DEMAND", "OFF", "OFF_WITH_REDISTRIBUTION")  # of nodes that give all away
+
+
+def _shapes(chains: bool, groups: bool, leaving: bool) -> tuple[str, ...]:
+    if leaving:
+        return (SYMMETRIC,)  # who gives all away must know the other one
     if chains:
         return (LINE, LINE, CHAIN)
     return (SYMMETRIC, SYMMETRIC, LINE) if groups else (SYMMETRIC, SYMMETRIC, SYMMETRIC, STATIC, CHAIN, LINE)
@@ -33,17 +38,19 @@ def _shapes(chains: bool, groups: bool) -> tuple[str, ...]:
 class Draft:
     """The plan of a seed. ``starts``: where producers are; ``pairs``: between which something may break."""
 
-    def __init__(self, lots: Lots, *, chains: bool = False, groups: bool = False) -> None:
-        """``chains``: messages have a long way, over nodes that crash more often; ``groups``: nodes agree about those.
+    def __init__(self, lots: Lots, *, chains: bool = False, groups: bool = False, leaving: bool = False) -> None:
+        """``chains``: messages have a long way, over nodes that crash more often; ``groups``: nodes agree about those;
+        ``leaving``: some give all they have to others.
 
         ``firm``: a group goes to one queue whatever happens, because no queue goes for good.
         """
-        self.shape: Final = lots.one_of(_shapes(chains, groups))
+        self.shape: Final = lots.one_of(_shapes(chains, groups, leaving))
         most = 8 if self.shape in (SYMMETRIC, STATIC) and lots.chance(0.1) else 4
         self.names: Final = [chr(ord("a") + number) for number in range(lots.between(3 if chains else 2, most))]
         self.rough: Final = chains
-        self.balancing: Final = lots.one_of(LEAVING if groups else (*LEAVING, "OFF", "OFF_WITH_REDISTRIBUTION"))
-        self.deduplicates: Final = lots.chance(0.8)
+        balancings = LEAVING if groups else (*LEAVING, "OFF", "OFF_WITH_REDISTRIBUTION")
+        self.balancing: Final = lots.one_of(GIVING if leaving else balancings)
+        self.deduplicates: Final = lots.chance(0.8) or leaving
         self.calm: Final = lots.chance(0.2)
         self.delay: Final = lots.one_of((-1, 0, 20, 200, 1_000)) * MILLISECOND
         self.large: Final = lots.chance(0.3)
@@ -55,6 +62,7 @@ class Draft:
         self.credit: Final = lots.one_of((-1, 4_000, 1 << 20))
         self.ttl_ms: Final = lots.one_of((3_000, 20_000))
         self.disturbed = False
+        self.alone: tuple[str, ...] = ()  # addresses that are not the cluster's
         self.groups: Final = groups
         self._queues: Final = {name: lots.chance(0.8) for name in self.names}
         self.starts: Final = self.names[:1] if self.shape == CHAIN and lots.chance(0.5) else self.names
@@ -128,6 +136,7 @@ class Draft:
             connector=name,
             connectors=tuple(Reference(name=one, at=HERE) for one in seeds) or None,
             direct=direct,
+            address=",".join(f"!{one}" for one in self.alone),
             balancing=self.balancing,
             max_hops=hops,
             check_ms=max(self.ttl_ms // 2, 1),

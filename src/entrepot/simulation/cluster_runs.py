@@ -11,6 +11,7 @@ node in its order.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -44,13 +45,16 @@ class ClusterRun(Trial):
 
     def __init__(self, seed: int, *, chains: bool = False, groups: bool = False, lines: bool = False) -> None:
         lots = Lots(f"{seed}/clusters{' of groups' if groups else ''}")
-        self.lots: Final = lots
-        self.draft: Final = Draft(lots, chains=chains, groups=groups)
-        blueprints = {name: self._blueprint(name) for name in self.draft.names}
-        self.network: Final = Clustered(seed, blueprints, lines=lines)
+        self._begin(seed, lots, Draft(lots, chains=chains, groups=groups), lines=lines)
+
+    def _begin(self, seed: int, lots: Lots, draft: Draft, *, lines: bool) -> None:
+        self.lots = lots
+        self.draft = draft
+        blueprints = {name: self._blueprint(name) for name in draft.names}
+        self.network = self._ledger(seed, blueprints, lines=lines)
         super().__init__(self.network.world)
         self.network.world.events_max = EVENTS_MAX
-        self.wishes: Final = ("",) if groups else READERS  # of a group its owner gets all, whatever he wants
+        self.wishes = ("",) if draft.groups else READERS  # of a group its owner gets all, whatever he wants
         self.sent = 0
         self.moved = 0
         self.readers = 0
@@ -65,6 +69,9 @@ class ClusterRun(Trial):
             peering=draft.peering(name),
         )
         return Blueprint(config=config, interval=INTERVAL)
+
+    def _ledger(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool) -> Clustered:
+        return Clustered(seed, blueprints, lines=lines)
 
     @property
     def title(self) -> str:
@@ -155,9 +162,12 @@ class ClusterRun(Trial):
         if self.draft.groups and self.draft.firm:
             for what in [*network.torn(), *network.overtaken()]:
                 self._fault(f"the group {what}")
-        twice = [f"{key} {list(places)}" for key, places in network.firm.items() if len(places) > 1]
+        twice = self._twice()
         if twice and (self.draft.deduplicates or not self.draft.disturbed):
             self._fault(f"{len(twice)} came twice: {twice[:5]}")
+
+    def _twice(self) -> list[str]:
+        return [f"{key} {list(places)}" for key, places in self.network.firm.items() if len(places) > 1]
 
     def _unknown(self) -> list[str]:
         """Return the queues that a node does not know of one that it is connected to."""
@@ -168,7 +178,7 @@ class ClusterRun(Trial):
                 assert far.broker is not None
                 known = near.made.clusters[0].registry.bindings
                 for queue in far.broker.table.queues.values():
-                    own = queue.name.startswith("$") or queue.address.startswith("activemq.")
+                    own = queue.name.startswith("$") or queue.address.startswith(("activemq.", *self.draft.alone))
                     if not own and queue.name + far.broker.ids.node.uuid_text not in known:
                         found.append(f"{near.name} does not know {queue.name} at {far.name}")
         return found
@@ -222,7 +232,7 @@ class ClusterRun(Trial):
 
     def _come_or_go(self) -> None:
         lots = self.lots
-        site = self._site(lots.one_of(self.draft.names))
+        site = self._site(lots.one_of(self._visited()))
         keys = list(site.readers)
         if keys and lots.chance(0.5):
             key = lots.one_of(keys)
@@ -240,6 +250,10 @@ class ClusterRun(Trial):
             site.read("topic://T", prefetch=prefetch, key=f"t{self.readers}", selector=lots.one_of(self.wishes))
         elif self.draft.durables:
             self._subscribe(site, f"{DURABLE}{lots.below(self.draft.durables)}", prefetch)
+
+    def _visited(self) -> list[str]:
+        """Return the nodes where readers come and go."""
+        return self.draft.names
 
     def _subscribe(self, site: Site, name: str, prefetch: int) -> None:
         if name not in site.readers:

@@ -17,6 +17,7 @@ from entrepot.cluster.carrying.bridge import CoreBridge
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.contact import Contact
 from entrepot.cluster.clusters.contact import Effect as ContactEffect
+from entrepot.cluster.clusters.draining import Drain
 from entrepot.cluster.clusters.remotes import NODE_CHARACTERS, STORE_PREFIX
 from entrepot.core.broker import BrokerCore
 from entrepot.journal.log import Waiter
@@ -67,6 +68,9 @@ class Sure(Waiter):
         """It may be gone after the next one."""
 
 
+Caller = Contact | Drain  # who dials, and hears what becomes of it
+
+
 class ClusteredSite(Site):
     """The machine of one node."""
 
@@ -74,12 +78,15 @@ class ClusteredSite(Site):
         super().__init__(network, name, blueprint)
         self.client_id = CLIENT
         self.ledger = network
-        self.meetings: dict[tuple[Contact, int], End] = {}
+        self.meetings: dict[tuple[Caller, int], End] = {}
 
     def _connect(self) -> None:
         super()._connect()
-        for cluster in self._running().clusters:
+        made = self._running()
+        for cluster in made.clusters:
             cluster.start(self._meet, self._begin_way)
+        if made.draining is not None:
+            made.draining.connect(self._meet, self._begin_way)
 
     def _begin_way(self, way: CoreConnector) -> None:
         self._running().carry_more(way, self._perform, self.world.time)
@@ -104,7 +111,7 @@ class ClusteredSite(Site):
                 self.turn(cluster.stop)
         super()._close(broker)
 
-    def _meet(self, contact: Contact, effects: list[ContactEffect]) -> None:
+    def _meet(self, contact: Caller, effects: list[ContactEffect]) -> None:
         broker = self.broker
         for effect in effects:
             if isinstance(effect, Dial):
@@ -115,11 +122,11 @@ class ClusteredSite(Site):
                     end.session.shut("dropped", self.world.time)
                     end.dirty()
 
-    def _call_soon(self, broker: BrokerCore | None, contact: Contact, dial: Dial) -> None:
+    def _call_soon(self, broker: BrokerCore | None, contact: Caller, dial: Dial) -> None:
         if self.broker is broker:
             self.turn(lambda: self._call(contact, dial))
 
-    def _call(self, contact: Contact, dial: Dial) -> None:
+    def _call(self, contact: Caller, dial: Dial) -> None:
         target = self.network.sites.get(dial.place.host)
         if target is None or target.broker is None or target.stopping or self.network.is_cut(self.name, target.name):
             contact.failed(dial.attempt, "nobody answers")

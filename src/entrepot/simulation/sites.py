@@ -16,6 +16,7 @@ from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.clusters.draining import obey
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.bridge import Bridge
@@ -448,6 +449,11 @@ class SiteCensus(Census):
 
     def __init__(self, site: Site) -> None:
         self.site = site
+
+    def drain(self, verb: str, to: str) -> object:
+        """Do as an operator says with what gives all to another node, as a node does."""
+        drain = None if self.site.made is None else self.site.made.draining
+        return super().drain(verb, to) if drain is None else obey(drain, verb, to)
 
     def path(self, message: Message) -> list[str]:
         """Return the brokers that ``message`` came through."""

@@ -15,6 +15,8 @@ from entrepot.core.scheduling.timed import SCHEDULED_CRON, SCHEDULED_PERIOD, SCH
 from entrepot.core.sending.handing import hand_out
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.linking.crossing import CROSSED, DATED, PASS, Crossing
 
 REPEATS: Final = (SCHEDULED_PERIOD, SCHEDULED_REPEAT, SCHEDULED_CRON)
 STEP_SCHEDULES: Final = 200  # in one turn
@@ -75,9 +77,16 @@ class Dated:
             for found in queue.stock.walk().step(STEP_SCHEDULES):
                 reference = queue.taking.take_found(found)
                 copy = self.broker.ids.renumbered(reference.message)
+                if copy.marked(CROSSED) is None:
+                    copy.mark(CROSSED, self._crossing(reference.message))
                 self.broker.journal.begin()
                 try:
                     self.broker.send(copy, self.broker.target(names.parse(copy.address)))
                     queue.stock.finish(reference)
                 finally:
                     self.broker.journal.end()
+
+    def _crossing(self, message: Message) -> bytes:
+        """Return the id under which the target knows ``message``, if it came there before the drain was given up."""
+        crossing = Crossing(self.broker, "", PASS, deduplicates=True, mark=SCHEDULED.encode(), route=DATED)
+        return crossing.duplicate_id(message)

@@ -20,13 +20,14 @@ class State(Enum):
     LOCATING = "locating"
     CONNECTING = "connecting"
     MOVING = "moving"
+    STORING = "storing"  # all is at the target; the disk here does not know it yet
     DONE = "done"
     FAILED = "failed"
     ABORTED = "aborted"
     INTERRUPTED = "interrupted"
 
 
-RUNNING: Final = (State.LOCATING, State.CONNECTING, State.MOVING)
+RUNNING: Final = (State.LOCATING, State.CONNECTING, State.MOVING, State.STORING)
 
 
 class Receipt(msgspec.Struct):

@@ -9,6 +9,8 @@ atomic batch each, and gets its date again at the target.
 The target and what was moved are noted in the journal. After a crash the drain is *interrupted*: `resume` goes on with
 the same target, `abort` forgets it; what was moved stays there, what was not is here.
 
+It is done when the disk here has that nothing is left: before that a crash would bring back what is read there already.
+
 Decided on purpose, where Artemis does otherwise: a message of a topic crosses once for each subscription that holds it,
 since each queue is moved by itself; prepared branches stay, and are named in the report.
 """
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
-from entrepot.base.errors import Refused
+from entrepot.base.errors import EntrepotError, Refused
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.clusters.asking import Asking
 from entrepot.cluster.clusters.connection import Carry, ClusterConnection
@@ -31,6 +33,7 @@ from entrepot.cluster.clusters.remembered import Remembered
 from entrepot.cluster.clusters.topology import Member
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
+from entrepot.journal.ports import Waiter
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
 from entrepot.protocols.artemis.packets import ClusterConnect, ClusterConnectReply, Packet, ScaleDownAnnouncement
 from entrepot.protocols.failover import Dial, Drop
@@ -50,6 +53,22 @@ class _Look(Alarm):
 
     def ring(self, now: int) -> None:
         self._drain.look()
+
+
+class _Stored(Waiter):
+    """Tells a drain that the disk has all that it settled."""
+
+    def __init__(self, drain: Drain, attempt: int) -> None:
+        self._drain: Final = drain
+        self._attempt: Final = attempt
+
+    def stored(self, token: bytes) -> None:
+        """It has."""
+        self._drain.stored(self._attempt, None)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It has not."""
+        self._drain.stored(self._attempt, error)
 
 
 class Drain:
@@ -178,7 +197,7 @@ class Drain:
         self.why = ""
         self.ways.refused.clear()
         self.state = State.LOCATING
-        self._since = self._now()
+        self._since = int(self.broker.now)
         self.look()
 
     def _locate(self) -> None:
@@ -192,7 +211,7 @@ class Drain:
             if place is not None:
                 self._head_for(one.node, place)
                 return
-        if self._now() - self._since >= LOCATING:
+        if int(self.broker.now) - self._since >= LOCATING:
             wanted = f" {self._wanted!r}" if self._wanted else f" of the group {self._group!r}" if self._group else ""
             self._end(State.FAILED, f"AMQ222181: no other node{wanted} is known to take what this one has")
 
@@ -215,17 +234,17 @@ class Drain:
     def open(self, shell: Shell, attempt: int) -> CoreClient:
         """Return the session of the connection that was dialled as ``attempt``."""
         self._opened = _Opened(self, attempt)
-        return CoreClient(shell, self._opened, self._now())
+        return CoreClient(shell, self._opened, int(self.broker.now))
 
     def failed(self, attempt: int, why: str) -> None:
         """The connection ``attempt`` did not come about, or is lost: it is dialled again, for as long as it takes."""
-        if attempt != self.attempt or self.state not in (State.CONNECTING, State.MOVING):
+        if attempt != self.attempt or self.state not in (State.CONNECTING, State.MOVING, State.STORING):
             return
         self.why = why
         self.ways.unanswered()
         self._remembered = None
         self._opened = None
-        self._since = self._now()
+        self._since = int(self.broker.now)
         self.state = State.CONNECTING
         if self._direct and not self._wanted and not self.moved:
             self._tried += 1
@@ -272,9 +291,8 @@ class Drain:
         self._tell(f"{why}: another node is looked for")
         self._leaving.add(self.ways.node)
         self.ways.unanswered()
-        self._opened = None
-        self._perform(self, [Drop(self.attempt)])
-        self._since = self._now()
+        self._hang_up()
+        self._since = int(self.broker.now)
         self.state = State.LOCATING
 
     def _denied(self, why: str) -> None:
@@ -289,13 +307,15 @@ class Drain:
             self._look = None
         if self.state is State.LOCATING:
             self._locate()
-        elif self.state is State.CONNECTING and self._opened is None and self._now() - self._since >= DIAL_AGAIN:
-            self._since = self._now()
+        elif (
+            self.state is State.CONNECTING and self._opened is None and int(self.broker.now) - self._since >= DIAL_AGAIN
+        ):
+            self._since = int(self.broker.now)
             self._dial()
         elif self.state is State.MOVING and self.ways.move():
             self._tell_ids()
         if self.state in RUNNING:
-            self._look = _Look(self._now() + LOOK_EVERY, self)
+            self._look = _Look(int(self.broker.now) + LOOK_EVERY, self)
             self.broker.timetable.add(self._look)
 
     def _tell_ids(self) -> None:
@@ -303,9 +323,23 @@ class Drain:
         if self._remembered is None and self.ways.asking is not None:
             self._remembered = Remembered(self.broker, self.ways.asking, ours=self._ours)
         remembered = self._remembered
-        if remembered is not None and remembered.done:
+        if remembered is not None and remembered.done and not remembered.more():
             if remembered.refused:
                 self._tell(f"the target remembers no duplicate ids of this node: {remembered.refused}")
+            self._store()
+
+    def _store(self) -> None:
+        """Wait for the disk here, which has to know that nothing is left."""
+        self.state = State.STORING
+        self.broker.journal.confirm(_Stored(self, self.attempt), b"")
+
+    def stored(self, attempt: int, error: Exception | None) -> None:
+        """Our disk has it that all is at the target: before that a crash here would bring back what is read there."""
+        if self.state is not State.STORING or attempt != self.attempt:
+            return
+        if error is not None:
+            self._end(State.FAILED, f"all is at {self._target()}, and the disk here does not take that: {error}")
+        else:
             self._finish()
 
     def _finish(self) -> None:
@@ -320,18 +354,33 @@ class Drain:
         self.state = state
         self.why = why
         self.ways.stop()
-        if self._opened is not None:
-            self._opened = None
-            self._perform(self, [Drop(self.attempt)])
+        self._hang_up()
         self._notebook.note("state", state.value)
         if why:
             self._tell(why)
 
+    def _hang_up(self) -> None:
+        """End the connection, and one that is being opened: what that says when it comes is for nobody."""
+        self._opened = None
+        if self.attempt:
+            self._perform(self, [Drop(self.attempt)])
+        self.attempt += 1
+
     def _tell(self, what: str) -> None:
         self._say("drain", what)
 
-    def _now(self) -> Instant:
-        return int(self.broker.now)
+
+def obey(drain: Drain, verb: str, to: str) -> object:
+    """Do what an operator says: plan, begin, resume, abort or status; return how it stands. Raises Refused."""
+    if verb == "plan":
+        return drain.plan()
+    if verb == "begin":
+        drain.begin(to)
+    elif verb == "resume":
+        drain.resume()
+    elif verb == "abort":
+        drain.abort()
+    return drain.report()
 
 
 class _Opened(ClientPort):

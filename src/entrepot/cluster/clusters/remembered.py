@@ -4,6 +4,10 @@ So a producer that goes there, and asks again for what this node had taken, is a
 answered before the next, the oldest first, so that the same are forgotten there first. A node of ours is told them as
 they are; an Artemis as the texts that it makes of ids: one that a client gave as text is UTF-16 there. Which it was is
 not known here, so it is told both. What is no text cannot be said to it, and with it the ids of bridges.
+
+What another node of the cluster sent here has the number that it has there, and goes under the same one to each node
+where it is wanted. So it is not told: the other one would take its own copy of the message, which it has yet to get,
+for a repetition.
 """
 
 from __future__ import annotations
@@ -15,8 +19,11 @@ from entrepot.base.environment import KIB
 from entrepot.cluster.clusters.asking import Asking
 from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.duplicates import OF_BRIDGES
+from entrepot.model.ids import UUID_OCTETS
+from entrepot.protocols.artemis.linking.crossing import NUMBER_OCTETS
 
 AT_ONCE: Final = 500  # ids
+OF_CLUSTER_OCTETS: Final = UUID_OCTETS + NUMBER_OCTETS  # of an id that a node of a cluster gives: no mark behind it
 OCTETS_AT_ONCE: Final = 4 * KIB  # of ids: a request has 16 times that at most, which is no large message
 
 
@@ -31,16 +38,34 @@ class Remembered:
         self.done = False
         self._asking: Final = asking
         self._ours: Final = ours
-        self._portions: Final = self._cut(broker)
+        self._broker: Final = broker
+        self._had: Final[dict[str, dict[bytes, None]]] = {}  # by address: looked at already
+        self._portions = self._cut()
         self._go_on()
 
-    def _cut(self, broker: BrokerCore) -> Iterator[tuple[str, list[bytes]]]:
-        """Yield each address with some of its ids. What comes meanwhile is not told."""
+    def more(self) -> bool:
+        """Tell what came since; return whether there was any. Producers go on while ids are told."""
+        if self.refused:
+            return False
+        self.done = False
+        self._portions = self._cut()
+        self._go_on()
+        return not self.done
+
+    def _cut(self) -> Iterator[tuple[str, list[bytes]]]:
+        """Yield each address with some of its ids that were not told yet. What comes meanwhile is for `more`."""
+        broker = self._broker
         seen = [(address, list(one.ids)) for address, one in broker.sending.duplicates.addresses.items()]
         for address, ids in seen:
             portion: list[bytes] = []
             octets = 0
+            had = self._had.get(address, {})
+            self._had[address] = dict.fromkeys(ids)  # what is forgotten here is forgotten there
             for one in ids:
+                if one in had:
+                    continue
+                if len(one) == OF_CLUSTER_OCTETS and address.startswith(OF_BRIDGES):
+                    continue
                 if len(one) > OCTETS_AT_ONCE:
                     self.unsaid += 1
                     continue
@@ -49,7 +74,8 @@ class Remembered:
                     portion, octets = [], 0
                 portion.append(one)
                 octets += len(one)
-            yield address, portion
+            if portion:
+                yield address, portion
 
     def _go_on(self) -> None:
         for address, ids in self._portions:

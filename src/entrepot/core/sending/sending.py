@@ -56,6 +56,10 @@ class Detour:
         """Let the message of ``copy`` wait until it is known what ``ids`` are."""
         raise NotImplementedError
 
+    def park_onward(self, ids: bytes, copy: Copy) -> None:
+        """The same of ``ids`` as a third node calls its queues, whatever they are called here."""
+        raise NotImplementedError
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Grouping:
@@ -250,8 +254,9 @@ class Sending(ScheduleOutlet):
     def _passes_on(self, message: Message, target: Target, copy: Copy) -> bool:
         """Send ``message``, which waited at a node that scaled down for a third one, on to that: fill ``copy``.
 
-        Its ids are of queues there (artemis.md 1.20). False: it has none, or it is not known here whose they are. Then
-        it goes as what is sent here does, and is not lost.
+        Its ids are of queues there (artemis.md 1.20). What is not known here, as after a restart of either node, waits
+        until it is: given to the subscriptions of this node instead it would come twice to those, and never
+        to its own. False: it has no ids, or it is for any reader of a queue. Then it goes as what is sent here does.
         """
         ids = message.marked(SCALED_DOWN)
         if not isinstance(ids, bytes):
@@ -259,7 +264,11 @@ class Sending(ScheduleOutlet):
         message.unmark(SCALED_DOWN)
         routes = [ids[at : at + 8] for at in range(0, len(ids) - 7, 8)]
         found = self.table.beyond(target.name, routes)
-        self.strayed += sum(route not in found for route in routes)
+        unknown = b"".join([route for route in routes if route not in found])
+        if unknown and self.detour is not None and target.routing != ANYCAST:
+            self.detour.park_onward(unknown, copy)
+        else:
+            self.strayed += len(unknown) // 8
         for remote in found.values():
             copy.add_routes({remote.route_key: remote.route})
             if remote.queue not in copy.queues:

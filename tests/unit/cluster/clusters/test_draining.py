@@ -9,12 +9,14 @@ import pytest
 from clustered import Cluster, Node, joined
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
+from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import State
 from entrepot.cluster.clusters.drain_ways import configuration_of
 from entrepot.cluster.clusters.draining import Drain
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.journal.ports import Waiter
 from entrepot.model.address import MULTICAST
+from entrepot.protocols.artemis.linking.crossing import DATED, Crossing
 from kit import Reader
 
 
@@ -135,6 +137,15 @@ def test_an_aborted_drain_leaves_the_rest_and_its_dates_here() -> None:
         drain.abort()
     with pytest.raises(Refused, match="nothing to resume"):
         drain.resume()
+
+
+def test_a_drain_that_is_aborted_while_it_dials_moves_nothing() -> None:
+    world, (a, b) = filled()
+    drain = begin(a)
+    a.act(drain.abort)
+    world.wait(1_000)
+    assert drain.state is State.ABORTED
+    assert (a.rig.queue("Q").count, b.rig.broker.table.queues.get("Q")) == (30, None)
 
 
 def test_without_another_node_it_fails_and_can_be_resumed() -> None:
@@ -272,6 +283,57 @@ def test_what_waits_for_a_third_node_goes_on_to_it_and_to_nobody_else(on_its_way
     far = bodies(c.rig.reader("far"))
     assert sorted(set(far), key=int) == numbers(40 if on_its_way else 30, 0 if on_its_way else 10)
     assert on_its_way or len(far) == 30
+
+
+def test_what_waits_for_a_third_node_that_the_target_does_not_know_waits_there_for_it() -> None:
+    """It went to all subscriptions of the target, and never to its own."""
+    world, (a, b, c) = joined(3)
+    for node, name in ((b, "near"), (c, "far")):
+        node.rig.broker.queues.create(QueueDefinition(name=name, address="T", routing=MULTICAST))
+    world.wait(100)
+    c.leave(orderly=False)
+    a.send("topic://T", range(10))
+    world.wait(100)
+    b.leave(orderly=False)
+    b.come_back("kill")  # it has not met c since
+    world.wait(1_000)
+    drain = begin(a, b.uuid)
+    world.wait(5_000)
+    assert (drain.state, drain.report()["left"]) == (State.DONE, 0)
+    c.come_back("kill")
+    world.wait(10_000)
+    assert bodies(b.rig.reader("near")) == numbers(10)
+    assert bodies(c.rig.reader("far")) == numbers(10)
+
+
+def test_what_has_a_date_is_known_by_one_id_when_an_aborted_drain_begins_anew() -> None:
+    """It had another number then: what had arrived unsaid before the abort came there twice."""
+    _, (a, _) = joined(2)
+    broker = a.rig.broker
+    a.send("queue://Q", ["later"], _AMQ_SCHED_DELIVERY=Primitive(LONG, a.rig.wall + 50_000))
+    crossing = Crossing(broker, "", "PASS", deduplicates=True, mark=SCHEDULED.encode(), route=DATED)
+    made = Dated(broker)
+    ids = []
+    for _ in range(3):
+        a.act(made.take)
+        ids.append(crossing.duplicate_id(broker.table.queues[SCHEDULED].stock.walk().step(1)[0].message))
+        a.act(made.give_back)
+    assert len(set(ids)) == 1
+
+
+def test_a_drain_is_done_when_the_disk_here_knows_it() -> None:
+    """A crash brought back what the target had, and consumers here were given it again."""
+    world, (a, b) = filled(5)
+    drain = begin(a)
+    for _ in range(200):
+        world.wait(10)
+        if drain.state is State.DONE:
+            break
+    a.leave(orderly=False)
+    a.come_back("crash")
+    left = a.rig.broker.table.queues.get("Q")
+    assert left is None or left.count == 0
+    assert b.rig.queue("Q").count == 5
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -74,3 +74,24 @@ def test_where_none_are_known_nothing_is_asked() -> None:
     asked = Asked()
     assert Remembered(Rig().broker, asked, ours=True).done
     assert asked.said == []
+
+
+def test_ids_that_a_node_of_the_cluster_gave_are_not_told() -> None:
+    """A message for two nodes has one id: the other one took its own copy for a repetition, and it was lost."""
+    asked = Asked()
+    told = Remembered(rig_with(**{"BRIDGE.a": [b"n" * 24, b"n" * 24 + b"Q"]}).broker, asked, ours=True)
+    asked.waiting.pop()(True, None)
+    assert [ids for _, _, ids in asked.said] == [[(b"n" * 24 + b"Q").hex()]]
+    assert told.done
+
+
+def test_what_comes_while_ids_are_told_is_told_next() -> None:
+    rig = rig_with(a=[b"1"])
+    asked = Asked()
+    told = Remembered(rig.broker, asked, ours=True)
+    rig.broker.sending.duplicates.remember("a", b"2", 10_000, False)
+    asked.waiting.pop()(True, None)
+    assert told.more()
+    asked.waiting.pop()(True, None)
+    assert [ids for _, _, ids in asked.said] == [[b"1".hex()], [b"2".hex()]]
+    assert not told.more()

@@ -42,6 +42,11 @@ DATED: Final = b"dated"
 """A route: no queue, each message says when it is to be delivered, and the other broker sends it on then."""
 ONWARD: Final = b"onward"
 """A route: each message says for which queues of a third node it is, and the other broker sends it on to that."""
+CROSSED: Final = "entrepot.crossed"
+"""The internal annotation with the id under which a message with a date went, or may have gone, to another broker.
+
+It waited in another queue then, and under another number: a drain was aborted since, and begins anew.
+"""
 _DUPLICATE_ENTRY: Final = entry(BRIDGE_DUPLICATE, b"")[:-4]  # all but the length of the octets
 _ROUTE_ENTRY: Final = entry(ROUTE_TO, b"")[:-4]
 _ONWARD_ENTRY: Final = entry(SCALED_DOWN, b"")[:-4]
@@ -144,4 +149,7 @@ class Crossing:
 
     def duplicate_id(self, message: Message) -> bytes:
         """Return by what the other broker knows ``message`` if it comes again."""
+        crossed = message.marked(CROSSED) if self.route == DATED else None
+        if isinstance(crossed, bytes):
+            return crossed
         return self.broker.ids.node.uuid + int(message.number).to_bytes(NUMBER_OCTETS, "big") + self.mark

@@ -1,0 +1,256 @@
+"""Nodes of a simulated cluster that give all they have to others: their machines, what they promised, their operator.
+
+`drained.py` draws what happens and judges it. What a message is doubted for is kept by its identity: it was on its way
+when a drain was broken off for good, so the target may have it although it said nothing, and it is here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Final
+
+from entrepot.base.errors import Refused
+from entrepot.cluster.clusters.drain_notes import RUNNING, State
+from entrepot.cluster.clusters.draining import Drain, obey
+from entrepot.cluster.link import LinkCore
+from entrepot.core.broker import BrokerCore
+from entrepot.core.transactions.transaction import Transaction
+from entrepot.journal.log import Waiter
+from entrepot.model import address as names
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.headers import properties_in
+from entrepot.simulation.clusters import IDENTITY, Clustered, ClusteredSite, Settled
+from entrepot.simulation.sites import Blueprint, Site
+from entrepot.simulation.subscribers import Reader
+
+ORDERED: Final = "O"  # a queue that the cluster leaves alone, and nobody reads before the end
+PROMISED: Final = "P"  # one that is read by transactions alone
+
+
+class Promise:
+    """A prepared branch: what it sends to `ORDERED`, what it takes from `PROMISED`. ``said``: its client knows of it.
+
+    ``ended``: somebody asked for its end; ``commits``: which one.
+    """
+
+    def __init__(self, site: str, key: bytes) -> None:
+        self.site: Final = site
+        self.key: Final = key
+        self.sends: list[str] = []
+        self.takes: list[str] = []
+        self.said = False
+        self.ended = False
+        self.commits = False
+
+
+class _Prepared(Waiter):
+    def __init__(self, promise: Promise) -> None:
+        self.promise = promise
+
+    def stored(self, token: bytes) -> None:
+        """It is on disk."""
+        self.promise.said = True
+
+    def store_failed(self, token: bytes, error: Exception) -> None:
+        """It may never have been."""
+
+
+class _Committed(Waiter):
+    def __init__(self, network: Leaving, promise: Promise) -> None:
+        self.network = network
+        self.promise = promise
+
+    def stored(self, token: bytes) -> None:
+        """What it sends is promised now."""
+        for identity in self.promise.sends:
+            self.network.confirmed(identity, ORDERED)
+
+    def store_failed(self, token: bytes, error: Exception) -> None:
+        """It may be prepared still."""
+
+
+class Hand(Reader):
+    """Takes messages and keeps them, until a transaction has them."""
+
+    def wake(self) -> None:
+        """Nothing is settled."""
+
+
+class LeavingSite(ClusteredSite):
+    """The machine of a node that may give all it has away."""
+
+    ledger: Leaving
+
+    def __init__(self, network: Leaving, name: str, blueprint: Blueprint) -> None:
+        super().__init__(network, name, blueprint)
+        self.given: dict[int, str] = {}  # number of a message that went to a target -> what it is
+
+    @property
+    def drain(self) -> Drain:
+        """Return what gives all away. The broker runs."""
+        assert self.made is not None
+        assert self.made.draining is not None
+        return self.made.draining
+
+    def order(self, verb: str, to: str = "") -> str:
+        """Do as an operator says; return why not, "" where it was done."""
+        said: list[str] = []
+
+        def act() -> None:
+            if verb == "abort":
+                self.doubt()
+            try:
+                obey(self.drain, verb, to)
+            except Refused as refused:
+                said.append(refused.message)
+
+        self.world.note(f"{self.name}: {verb} {to}")
+        self.turn(act)
+        self.world.count(f"drains: {verb}{' refused' if said else ''}")
+        return said[0] if said else ""
+
+    def crash(self, *, torn: bool) -> None:
+        """The process dies, or the machine: of what was on its way nobody knows any more."""
+        self.doubt()
+        super().crash(torn=torn)
+
+    def on_their_way(self) -> list[Message]:
+        """Return what this node gave to a target that has not confirmed it."""
+        if self.broker is None or self.made is None or self.made.draining is None:
+            return []
+        found = [taker.in_flight.get(number) for link in self._links() for taker, number in link.under_way.values()]
+        return [one.message for one in found if one is not None]
+
+    def _links(self) -> list[LinkCore]:
+        return [one.link for way in self.drain.ways.ways.values() for one in way.connector.bridges.values()]
+
+    def watch(self) -> None:
+        """Note what goes to a target, and what comes back of it in doubt."""
+        for link in self._links():
+            for taker, number in reversed(link.under_way.values()):
+                reference = taker.in_flight.get(number)
+                if number in self.given or reference is None:
+                    break
+                self.given[number] = str(properties_in(reference.message.raw)[IDENTITY])
+            for number in reversed(link.doubts):
+                identity = self.given.get(number, "")
+                if identity in self.ledger.doubted:
+                    break
+                self.ledger.doubted[identity] = None
+
+    def doubt(self) -> None:
+        """Note what is on its way, and what arrived since the last drain ended: that is settled in memory alone."""
+        for message in self.on_their_way():
+            self.ledger.doubted[str(properties_in(message.raw)[IDENTITY])] = None
+        self.ledger.doubted.update(dict.fromkeys(self.given.values()))
+
+    # -- prepared transactions -----------------------------------------------------------------------------------------
+
+    def promise(self, promise: Promise, sends: list[Message]) -> None:
+        """Prepare a branch that sends ``sends`` to `ORDERED`, and takes what it gets of `PROMISED`."""
+        self.ledger.promises.append(promise)
+        hand = Hand(self, f"queue://{PROMISED}", 3, key="hand")
+
+        def act() -> None:
+            broker = self._broker()
+            broker.subscribe(hand)
+            hand.window.reopen()
+            transaction = Transaction(f"xa {promise.key.hex()}")
+            for message in sends:
+                transaction.send(message, broker.target(names.parse(f"queue://{ORDERED}")))
+            for taker, message, _ in hand.got:
+                transaction.settle(taker, int(message.number))
+                promise.takes.append(str(properties_in(message.raw)[IDENTITY]))
+            broker.branches.prepare(transaction, promise.key)
+            hand.got.clear()
+            broker.unsubscribe(hand)
+            broker.journal.confirm(_Prepared(promise), b"")
+
+        self.turn(act)
+
+    def decide(self, promise: Promise, *, commits: bool) -> None:
+        """Commit a branch or roll it back, where it is still there."""
+        broker = self.broker
+        if broker is None or promise.key not in broker.branches.prepared:
+            return
+        if promise.ended:  # the coordinator says the same again
+            commits = promise.commits
+        promise.ended = True
+        promise.commits = commits
+
+        def act() -> None:
+            broker = self._broker()
+            if not commits:
+                broker.branches.roll_back(promise.key)
+                return
+            broker.branches.commit(promise.key)
+            for identity in promise.takes:
+                key = f"{identity} {PROMISED}"
+                self.ledger.came[key] = None
+                broker.journal.confirm(Settled(self.ledger.firm, key, f"{self.name} branch"), b"")
+            broker.journal.confirm(_Committed(self.ledger, promise), b"")
+
+        self.turn(act)
+
+    def _broker(self) -> BrokerCore:
+        assert self.broker is not None
+        return self.broker
+
+
+class Leaving(Clustered):
+    """The ledger. ``due``: message -> the wall time before which it may not come; ``doubted``: may come twice."""
+
+    def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
+        self.due: dict[str, int] = {}
+        self.doubted: dict[str, None] = {}
+        self.promises: list[Promise] = []
+        self.origins: dict[str, str] = {}  # message of `ORDERED` -> the node that took it
+        self.sequences: dict[tuple[str, str], list[int]] = {}  # origin, reader's node -> numbers, as they came
+        super().__init__(seed, blueprints, lines=lines)
+
+    def site(self, name: str, blueprint: Blueprint) -> Site:
+        """Return a new site."""
+        return LeavingSite(self, name, blueprint)
+
+    def machines(self) -> list[LeavingSite]:
+        """Return the sites as what they are."""
+        return [site for site in self.sites.values() if isinstance(site, LeavingSite)]
+
+    def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
+        """A reader settled a message."""
+        identity = str(properties_in(message.raw)[IDENTITY])
+        if self.world.wall() < self.due.get(identity, 0):
+            self.world.violation(f"{identity} came {self.due[identity] - self.world.wall()} ms before its date")
+        origin = self.origins.get(identity)
+        if origin is not None and reader.text.endswith(f"/{ORDERED}") and f"{identity} {ORDERED}" not in self.came:
+            self.sequences.setdefault((origin, site.name), []).append(int(identity[1:]))
+        super().consumed(site, reader, message, deliveries)
+
+    def disordered(self) -> list[str]:
+        """Return where a message of one node's `ORDERED` was read before one that was sent there earlier."""
+        found: list[str] = []
+        for (origin, where), numbers in self.sequences.items():
+            late = [now for before, now in pairwise(numbers) if now < before]
+            if late:
+                found.append(f"m{late[0]} of {origin} came late at {where}, of {numbers[:40]}")
+        return found
+
+    def check(self) -> None:
+        """Ask the drains for what no moment excuses, and note what their links doubt."""
+        for name in self.touched:
+            site = self.sites[name]
+            assert isinstance(site, LeavingSite)
+            if site.broker is not None and site.made is not None and site.made.draining is not None:
+                self._check_drain(site)
+        super().check()
+
+    def _check_drain(self, site: LeavingSite) -> None:
+        drain = site.drain
+        site.watch()
+        if drain.state is State.DONE:
+            site.given.clear()
+        if drain.state not in RUNNING and drain.ways.ways:
+            self.world.violation(f"{site.name} moves {list(drain.ways.ways)} though its drain is {drain.state.value}")
+        if drain.state is State.FAILED and not drain.why:
+            self.world.violation(f"the drain of {site.name} failed, and nobody knows why")

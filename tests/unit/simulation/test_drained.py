@@ -1,0 +1,59 @@
+"""Nodes of a cluster that give all they have away, in the seeded world; and the bugs of drains, planted."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from drain_bugs import BUGS, planted
+from entrepot.base.compiled import is_compiled
+from entrepot.simulation.__main__ import main
+from entrepot.simulation.campaign import run_drains
+from entrepot.simulation.drained import DrainRun
+
+SEEDS = int(os.environ.get("DRAIN_SEEDS", "8"))
+
+FOUND = {  # the first seed that finds it
+    "a drain is done before the disk knows it": 58,
+    "ids that come while ids are told are not told": 9,
+    "no ids are told": 3,
+    "what has a date loses it": 3,
+    "an aborted drain goes on": 4,
+    "on the way: a message is settled before the answer": 1,
+}
+
+
+def test_nothing_is_lost_and_nothing_comes_twice() -> None:
+    counts: dict[str, int] = {}
+    for seed in range(1, SEEDS + 1):
+        result = run_drains(seed)
+        assert not result.violations, f"seed {seed}"
+        for what, count in result.counts.items():
+            counts[what] = counts.get(what, 0) + count
+    for what in ("drains: begin", "drains that are interrupted", "branches prepared", "ids known at the target"):
+        assert counts.get(what, 0) > 0, f"no seed had any {what}"
+
+
+def test_an_id_that_came_while_ids_were_told_is_known_at_the_target() -> None:
+    assert not run_drains(114).violations
+
+
+@pytest.mark.skipif(is_compiled(), reason="native callers do not notice a method that is replaced")
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_are_found(bug: str) -> None:
+    assert not run_drains(FOUND[bug]).violations
+    with planted(bug):
+        assert run_drains(FOUND[bug]).violations
+
+
+def test_a_seed_is_one_history() -> None:
+    one, other = DrainRun(3), DrainRun(3)
+    one.run()
+    other.run()
+    assert one.network.world.digest() == other.network.world.digest()
+
+
+def test_they_are_run_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--clusters", "--drains", "--seeds", "1"]) == 0
+    assert "1 seeds in" in capsys.readouterr().out
