@@ -227,7 +227,8 @@ def run(
     what it says, and whatever it does not do as written is reported, line by line; options given here win. The
     bootstrap.xml of an instance of Artemis names its broker.xml. See `entrepot check`.
     """
-    from entrepot.io import logs, runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
+    from entrepot.cli.given import options_of  # noqa: PLC0415 - `entrepot run --help` need not load a broker
+    from entrepot.io import logs, runtime  # noqa: PLC0415 - as above
 
     _check_together(
         configured=configuration is not None,
@@ -248,6 +249,7 @@ def run(
         data = data if _given("data") or written.data is None else written.data
         ephemeral = ephemeral or (written.data is None and not _given("data"))
     page = planned(console, written)
+    said = options_of(click.get_current_context(), policies)
     sharing = None if written is None or written.config is None or ephemeral else written.config.sharing
     copied = {
         "--replication": replication,
@@ -289,6 +291,7 @@ def run(
         made.security = security
         made.trace = trace
         made.trace_limit = trace_limit
+        made.said = said
         return made
 
     async def serve() -> bool:

@@ -21,6 +21,7 @@ from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
 from entrepot.core.operators.remembering import remember_octets, remember_texts
 from entrepot.core.operators.roles import role_rows, roles
+from entrepot.core.operators.settings_page import settings_page
 from entrepot.core.operators.storage import storage
 from entrepot.core.operators.tables import Page
 from entrepot.core.operators.tally import prepared_json
@@ -156,6 +157,7 @@ class BrokerControl(Control):
             "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs()},
             "describeAvailability": lambda given: census.availability(),
             "describeStores": lambda given: census.stores(),
+            "describeConfiguration": lambda given: settings_page(census, given),
             "describeUsers": lambda given: entitlements.users(broker, given),
             "describeRules": lambda given: entitlements.rules(broker, given),
             "describeRights": lambda given: entitlements.verdicts(broker, given),
