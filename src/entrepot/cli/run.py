@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from entrepot.base.compiled import build_name
 from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import EntrepotError, InvalidConfiguration, InvalidOption, StorageFull, StoreLost
+from entrepot.base.provenance import DEFAULT, Said
 from entrepot.cli.build import slow_warning
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
@@ -291,7 +292,8 @@ def run(
         made.security = security
         made.trace = trace
         made.trace_limit = trace_limit
-        made.said = said
+        standing = DEFAULT_LISTEN if written is None and not listen else ()
+        made.said = [*said, *(Said("--listen", str(at), uri, source=DEFAULT) for at, uri in enumerate(standing, 1))]
         return made
 
     async def serve() -> bool:
