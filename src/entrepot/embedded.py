@@ -9,6 +9,7 @@ from typing import Final, Self, TypeVar
 
 from entrepot.client.portal import Portal
 from entrepot.cluster.networks.connector import connector_of
+from entrepot.config.ledger import of_program
 from entrepot.config.users import parse as parse_users
 from entrepot.core.operators.views import UNBOUNDED, QueueView
 from entrepot.management.queues import ConsumerViews, Queues, QueueViews, ScheduleViews
@@ -69,6 +70,7 @@ class Broker:
                 trace=None if trace is None else Path(trace),
                 zone=zone,
                 client_zones=client_zones,
+                said=of_program(name, directory, listen, memory_limit),
             )
         )
 

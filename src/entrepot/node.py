@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import KIB, MIB
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
+from entrepot.base.provenance import Said
 from entrepot.base.settings import Dialect
 from entrepot.cluster.clients import read_filter
 from entrepot.cluster.networks.options import NetworkConnectorOptions
@@ -78,7 +79,7 @@ class NodeOptions:
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.
-    ``origin``: the files of ``config``, which are read again when one of them was changed.
+    ``origin``: the files of ``config``, which are read again when one was changed; ``said``: options, for operators.
     """
 
     def __init__(
@@ -100,10 +101,10 @@ class NodeOptions:
         trace: Path | None = None,
         trace_limit: int = LIMIT_OCTETS,
         origin: Origin | None = None,
+        said: Sequence[Said] = (),
     ) -> None:
-        self.origin = origin
-        self.trace = trace
-        self.trace_limit = trace_limit
+        self.origin, self.said = origin, said
+        self.trace, self.trace_limit = trace, trace_limit
         self.shared = shared
         self.zone = zone
         self.client_zones = list(client_zones)
@@ -273,6 +274,7 @@ class Node:
         for entry in config.core_bridges:
             verify_bridge(entry)
         restart = [change.what for change in changes(had, config) if not change.live]
+        config.ledger.pending = tuple(dict.fromkeys((*had.ledger.pending, *restart)))
         made.follow(config, self.turn.run)
         if self.links is not None:
             await self.links.follow(had.core_bridges, config.core_bridges)
@@ -463,6 +465,7 @@ class Node:
         )  # fmt: skip
         census = OpenConnections(self.listeners, lambda: self.links, trace, parts)
         census.disk, census.standby, census.hosting = self._disk, self.standby, self._hosting
+        census.written.said = self.options.said
         made.equip(census, self.places.by_protocol, directory)
         self._made = made
         self._turn = turn

@@ -35,6 +35,9 @@ PAGES = (
     "/broker",
     "/store",
     "/ha",
+    "/rights?user=nobody&address=orders",
+    "/configuration?q=memory",
+    "/drift",
 )
 SHOTS = os.environ.get("ENTREPOT_SHOTS", "")  # where pictures are kept for people to look at
 

@@ -75,6 +75,11 @@ def url_option(command: F) -> F:
         help="Where the broker is: stomp://user:password@host:port, stomp+ssl://..., stomp+unix:///path, or several to "
         "try in turn: failover:(stomp://a:61613,stomp://b:61613).",
     )
+    return place(who_options(command))
+
+
+def who_options(command: F) -> F:
+    """Let a command be told who asks, which `talking` finds, whatever brokers it asks."""
     login = click.option(
         "--login",
         envvar="ENTREPOT_LOGIN",
@@ -91,7 +96,7 @@ def url_option(command: F) -> F:
         callback=_remember(PASSCODE),
         help="His password; others on this machine can see an option, not a variable.",
     )
-    return place(login(passcode(command)))
+    return login(passcode(command))
 
 
 def connect_option(command: F) -> F:

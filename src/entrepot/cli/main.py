@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "lab": "lab",
     "pipeline": "pipeline",
     "console": "console",
+    "configuration": "effective",
     "context": "context",
     "completion": "completion",
 }

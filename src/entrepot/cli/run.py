@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.base.provenance import DEFAULT, Said
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
 from entrepot.cli.values import SIZE
@@ -218,7 +219,8 @@ def run(
     what it says, and whatever it does not do as written is reported, line by line; options given here win. The
     bootstrap.xml of an instance of Artemis names its broker.xml. See `entrepot check`.
     """
-    from entrepot.io import logs, runtime  # noqa: PLC0415 - `entrepot run --help` need not load a broker
+    from entrepot.cli.given import options_of  # noqa: PLC0415 - `entrepot run --help` need not load a broker
+    from entrepot.io import logs, runtime  # noqa: PLC0415 - as above
 
     _check_together(
         configured=configuration is not None,
@@ -239,6 +241,7 @@ def run(
         data = data if _given("data") or written.data is None else written.data
         ephemeral = ephemeral or (written.data is None and not _given("data"))
     page = planned(console, written)
+    said = options_of(click.get_current_context(), policies)
     sharing = None if written is None or written.config is None or ephemeral else written.config.sharing
     copied = {
         "--replication": replication,
@@ -280,6 +283,8 @@ def run(
         made.security = security
         made.trace = trace
         made.trace_limit = trace_limit
+        standing = DEFAULT_LISTEN if written is None and not listen else ()
+        made.said = [*said, *(Said("--listen", str(at), uri, source=DEFAULT) for at, uri in enumerate(standing, 1))]
         return made
 
     looks = _pinger(written)

@@ -7,12 +7,14 @@ import secrets
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.scram import DIGESTS, kept, keys_of
+from entrepot.cli.dialogue import url_option
+from entrepot.cli.managing import at_desk
 from entrepot.cli.output import listing_option, show
 from entrepot.config.users import added, groups_of, parse, removed
 from entrepot.core.security.passwords import SALT_OCTETS, hashed
@@ -20,6 +22,9 @@ from entrepot.core.security.passwords import SALT_OCTETS, hashed
 PASSWORD: Final = "ENTREPOT_NEW_PASSWORD"
 FILE_MODE: Final = 0o600  # hashes are no secret to be given away either
 COLUMNS: Final = ("user", "groups", "password")
+KNOWN: Final = ("user", "groups", "comes", "where")
+RULES: Final = ("pattern", "kind", "group", "rights", "where")
+VERDICTS: Final = ("kind", "right", "allowed", "why", "where")
 
 file_option = click.option(
     "--users",
@@ -42,12 +47,16 @@ file_option = click.option(
     entrepot user list
     entrepot user remove alice
     entrepot run --users users.conf
+    entrepot user rights
+    entrepot user rights shop-app queue://orders.eu
+    entrepot user known
     """
 )
 def user() -> None:
     """Keep the users of a broker in a file: names, groups and hashed passwords. Rights are lines that you write.
 
-    A broker reads the file when it starts. See docs/security.md for the rights.
+    A broker reads the file when it starts. See docs/security.md for the rights. `known` and `rights` ask a broker that
+    runs, whatever file says who its users are.
     """
 
 
@@ -98,6 +107,56 @@ def remove(*, name: str, file: Path) -> None:
     parse(made, str(file))
     write(file, made)
     click.echo(f"{name} may not connect any more once a broker starts with --users {file}", err=True)
+
+
+@user.command()
+@click.argument("search", nargs=-1, metavar="[TEXT]...")
+@url_option
+@listing_option
+def known(*, search: tuple[str, ...], url: str, output: str) -> None:
+    """List who comes in at a running broker, his groups, and where that is written; whose row has each TEXT."""
+    from entrepot.management.rights import users_of  # noqa: PLC0415 - what keeps a file need not load it
+
+    told = at_desk(url, lambda desk: users_of(desk, search))
+    show(_placed(told.rows, output), KNOWN, output, empty="nobody, or no such user")
+    if not told.asks:
+        click.echo("this broker asks nobody who he is", err=True)
+
+
+@user.command()
+@click.argument("name", required=False)
+@click.argument("address", required=False)
+@url_option
+@listing_option
+def rights(*, name: str | None, address: str | None, url: str, output: str) -> None:
+    """Say what the user NAME may do at ADDRESS, which rule decides it, and where that stands; or list the rules.
+
+    ADDRESS is a name, queue://NAME or topic://NAME, or a pattern. With NAME alone the rules of his groups are listed,
+    without one all.
+    """
+    from entrepot.management.rights import rules_of, verdicts_of  # noqa: PLC0415 - as above
+
+    if name is None or address is None:
+        told = at_desk(url, lambda desk: rules_of(desk, name))
+        show(_placed(told.rows, output), RULES, output, empty="no rule")
+        if not told.guarded:
+            click.echo("there are no rules: who is in may do everything", err=True)
+        return
+    found = at_desk(url, lambda desk: verdicts_of(desk, name, address))
+    show(_placed(found["verdicts"], output), VERDICTS, output)
+    if not found["known"]:
+        click.echo(f"nobody is called {name} there: these are the rights of everybody", err=True)
+
+
+def _placed(rows: list[dict[str, Any]], output: str) -> list[dict[str, Any]]:
+    """Return rows with where they stand, "" where nobody wrote it; lists are lists for programs only."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        told = {**row, "where": f"{row['file']}:{row['line']}" if row["line"] else row["file"]}
+        if output != "json":
+            told = {name: ",".join(value) if isinstance(value, list) else value for name, value in told.items()}
+        found.append(told)
+    return found
 
 
 def read(file: Path) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.base.provenance import Spot
 from entrepot.base.scram import DIGESTS, Keys, kept
 from entrepot.base.values import boolean_or
 from entrepot.config import properties
@@ -183,8 +184,10 @@ class _Login:
             raise InvalidConfiguration("certificates need one module alone", remedy=f"use {self.family.certificates}")
         (module,) = modules
         return tuple(
-            CertificateEntry(name, written, groups)
-            for name, written, groups in self._listed(module, CERTIFICATE_USERS, f"{CERTIFICATES}{self.family.group}")
+            CertificateEntry(name, written, groups, at)
+            for name, written, groups, at in self._listed(
+                module, CERTIFICATE_USERS, f"{CERTIFICATES}{self.family.group}"
+            )
         )
 
     def _check_options(self, modules: list[Module]) -> None:
@@ -205,8 +208,8 @@ class _Login:
 
     def _users(self, module: Module) -> tuple[UserEntry, ...]:
         return tuple(
-            UserEntry(name, self.family.kept(self.reader, password, module.options), groups)
-            for name, password, groups in self._listed(module, self.family.users, self.family.groups)
+            UserEntry(name, self.family.kept(self.reader, password, module.options), groups, at)
+            for name, password, groups, at in self._listed(module, self.family.users, self.family.groups)
         )
 
     def _provers(self, module: Module) -> tuple[UserEntry, ...]:
@@ -214,23 +217,25 @@ class _Login:
         keys: dict[str, list[Keys]] = {}
         plainly: dict[str, str] = {}
         groups: dict[str, tuple[str, ...]] = {}
-        for written, said, belongs in self._listed(module, self.family.users, self.family.groups, _prover):
+        spots: dict[str, Spot] = {}
+        for written, said, belongs, at in self._listed(module, self.family.users, self.family.groups, _prover):
             name = _prover(written)
             digest = written.partition("|")[2]
             groups[name] = belongs
+            spots.setdefault(name, at)
             if digest or said.startswith("ENC("):
                 keys.setdefault(name, []).append(_proof(said, digest))
             else:
                 plainly[name] = self.family.kept(self.reader, said, module.options)
         return tuple(
-            UserEntry(name, kept(keys[name]) if name in keys else plainly[name], groups[name])
+            UserEntry(name, kept(keys[name]) if name in keys else plainly[name], groups[name], spots[name])
             for name in dict.fromkeys([*keys, *plainly])
         )
 
     def _listed(
         self, module: Module, users: str, groups: str, called: Callable[[str], str] = str
-    ) -> list[tuple[str, str, tuple[str, ...]]]:
-        """Return users with what the file that the option ``users`` names has of them, and their groups.
+    ) -> list[tuple[str, str, tuple[str, ...], Spot]]:
+        """Return users with what the file that the option ``users`` names has of them, their groups, and their lines.
 
         ``called``: how the other file calls who is written like that.
         """
@@ -249,7 +254,10 @@ class _Login:
             for name in names(members):
                 belongs.setdefault(name, []).append(group)
         found = properties.parse(text_of(users_file))
-        return [(name, said, tuple(belongs.get(called(name), ()))) for name, (said, _) in found.items()]
+        return [
+            (name, said, tuple(belongs.get(called(name), ())), Spot(str(users_file), line))
+            for name, (said, line) in found.items()
+        ]
 
     def _need(self, module: Module, option: str) -> str:
         if option not in module.options:

@@ -17,6 +17,7 @@ from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.console import ConsoleSettings
+from entrepot.config.ledger import EMPTY, Ledger
 from entrepot.config.peering import Peering, Position
 from entrepot.config.security import OPEN, Security
 from entrepot.core.addressing.definition import QueueDefinition
@@ -300,7 +301,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     ``refresh_ms``: how often its files are looked at for changes, 0 for never.
 
     ``family``: whose file it is. ``peering``: what the file says about other brokers. A running broker does not act on
-    it, so it is never a change.
+    it, so it is never a change. ``ledger``: where each setting is said.
     """
 
     broker: BrokerSettings = BrokerSettings()
@@ -329,6 +330,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     refresh_ms: int = 0
     serving: ServingOptions = ServingOptions()
     console: ConsoleSettings | None = None
+    ledger: Ledger = EMPTY
 
 
 class Change(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.base.provenance import Spot
 from entrepot.base.settings import Dialect, Options, Unit
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.model import BrokerConfig
@@ -75,6 +76,14 @@ class Bean:
         """Return the line of an attribute, or of the element."""
         attribute = self.element.attributes.get(name)
         return self.element.line if attribute is None else attribute.line
+
+    def spot(self, name: str = "") -> Spot:
+        """Return the file and line of an attribute, or of the element. A scalar of Artemis is an element of its own."""
+        attribute = self.element.attributes.get(name)
+        if attribute is None:
+            below = next((one for one in self.element.children if name and one.name == name), self.element)
+            return Spot(below.file, below.line)
+        return Spot(attribute.source or self.element.file, 0 if attribute.source else attribute.line)
 
     def path(self, name: str = "") -> str:
         """Return where an attribute, or the element, is."""

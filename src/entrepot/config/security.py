@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from entrepot.base.provenance import NOWHERE, Spot
 from entrepot.core.security.access import Access, Rule
 from entrepot.core.security.directory import Certified, Directory, Subject, User
 from entrepot.model.address import UNTYPED
@@ -16,6 +17,7 @@ class UserEntry(Struct, frozen=True):
     name: str
     password: str
     groups: tuple[str, ...] = ()
+    at: Spot = NOWHERE
 
     def __repr__(self) -> str:
         return f"UserEntry({self.name!r}, groups={self.groups})"  # a configuration is printed; a password is not
@@ -27,6 +29,7 @@ class CertificateEntry(Struct, frozen=True):
     name: str
     written: str
     groups: tuple[str, ...] = ()
+    at: Spot = NOWHERE
 
 
 class SubjectEntry(Struct, frozen=True):
@@ -42,6 +45,7 @@ class RuleEntry(Struct, frozen=True):
     pattern: str
     grants: tuple[tuple[str, int], ...]
     routing: int = UNTYPED
+    at: Spot = NOWHERE
 
 
 class Security(Struct, frozen=True, kw_only=True):
@@ -94,7 +98,7 @@ def protect(security: Security, access: Access) -> None:
     directory = None
     if security.users is not None:
         directory = Directory(
-            [User(one.name, one.password, one.groups) for one in security.users],
+            [User(one.name, one.password, one.groups, at=one.at) for one in security.users],
             anonymous=_subject(security.anonymous),
             stranger=_subject(security.stranger),
             names_suffice=security.names_suffice,
@@ -109,7 +113,7 @@ def protect(security: Security, access: Access) -> None:
 def _certified(security: Security) -> list[Certified] | None:
     if security.certified is None:
         return None
-    return [Certified(one.name, one.written, one.groups) for one in security.certified]
+    return [Certified(one.name, one.written, one.groups, one.at) for one in security.certified]
 
 
 def _subject(entry: SubjectEntry | None) -> Subject | None:
@@ -120,4 +124,4 @@ def _rule(entry: RuleEntry) -> Rule:
     grants: dict[str, int] = {}
     for group, rights in entry.grants:
         grants[group] = grants.get(group, 0) | rights
-    return Rule(entry.pattern, entry.routing, grants)
+    return Rule(entry.pattern, entry.routing, grants, entry.at)

@@ -18,6 +18,7 @@ from typing import Final
 
 from entrepot.base.errors import InvalidConfiguration, InvalidDestination, InvalidOption
 from entrepot.base.patterns import MIXED
+from entrepot.base.provenance import NOWHERE, Spot
 from entrepot.config.security import RuleEntry, Security, SubjectEntry, UserEntry
 from entrepot.core.security.access import CONSUME, EVERYBODY, RIGHTS
 from entrepot.core.security.passwords import Kept
@@ -39,7 +40,7 @@ def parse(text: str, file: str = "") -> Security:
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            reader.take(words(line))
+            reader.take(words(line), Spot(file, number))
         except (InvalidOption, InvalidDestination, InvalidConfiguration) as error:
             raise InvalidConfiguration(error.message, remedy=error.remedy, file=file, line=number) from None
     return reader.security()
@@ -76,11 +77,13 @@ class _Reader:
         self.users: dict[str, UserEntry] = {}
         self.anonymous: SubjectEntry | None = None
         self.rules: list[RuleEntry] = []
+        self.at = NOWHERE
 
-    def take(self, found: list[str]) -> None:
-        """Obey the words of one line."""
+    def take(self, found: list[str], at: Spot) -> None:
+        """Obey the words of one line, which is ``at``."""
         if not found:
             return
+        self.at = at
         form = FORMS.get(found[0])
         if form is None:
             raise InvalidConfiguration(
@@ -95,7 +98,7 @@ class _Reader:
         if name in self.users:
             raise InvalidConfiguration(f"the user {name!r} is there already", remedy="take one of the lines out")
         Kept(password)
-        self.users[name] = UserEntry(name, password, groups_of(groups))
+        self.users[name] = UserEntry(name, password, groups_of(groups), self.at)
 
     def _anonymous(self, groups: str) -> None:
         if self.anonymous is not None:
@@ -115,7 +118,8 @@ class _Reader:
                 f"rights cannot be given on {written!r}", remedy="name a queue or topic, or a pattern of some"
             )
         names = [one if one == EVERYBODY else check_name(one, "group") for one in groups.split(",")]
-        self.rules.append(RuleEntry(place.name, tuple((name, granted) for name in names), place.routing))
+        grants = tuple((name, granted) for name in names)
+        self.rules.append(RuleEntry(place.name, grants, place.routing, self.at))
 
     def security(self) -> Security:
         """Return the whole."""

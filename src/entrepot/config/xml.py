@@ -29,11 +29,12 @@ _WIDE: Final = (b"\xff\xfe", b"\xfe\xff", b"\x00<", b"<\x00")
 
 
 class Attribute:
-    """One attribute as written, before placeholders are filled in."""
+    """One attribute as written, before placeholders are filled in. ``source``: who says it, "" for the file."""
 
-    __slots__ = ("line", "name", "space", "text")
+    __slots__ = ("line", "name", "source", "space", "text")
 
-    def __init__(self, name: str, space: str, text: str, line: int) -> None:
+    def __init__(self, name: str, space: str, text: str, line: int, source: str = "") -> None:
+        self.source = source
         self.name = name
         self.space = space
         self.text = text
@@ -52,6 +53,7 @@ class Element:
         "name",
         "ordinal",
         "parent",
+        "source",
         "space",
         "text",
     )
@@ -66,6 +68,7 @@ class Element:
         self.counts: dict[str, int] = {}  # children of each name
         self.ordinal = 1  # among its namesakes
         self.text = ""
+        self.source = ""  # the file, at the root of each
         self.instructions: list[tuple[int, str, str]] = []  # of the whole file, at its root: line, target, text
         if parent is not None:
             self.ordinal = parent.counts.get(name, 0) + 1
@@ -81,6 +84,14 @@ class Element:
             parts.append(node._step())
             node = node.parent
         return "/".join(reversed(parts))
+
+    @property
+    def file(self) -> str:
+        """Return the file that it is in; "" for a tree that was made and not read."""
+        node: Element | None = self
+        while node is not None and not node.source:
+            node = node.parent
+        return "" if node is None else node.source
 
     def _step(self) -> str:
         if self.parent is None or self.parent.counts[self.name] == 1:
@@ -141,6 +152,7 @@ class _Reading:
         if self.top is None:
             raise InvalidConfiguration("it holds no element", file=self.file, line=1)
         self.top.instructions = self.instructions
+        self.top.source = self.file
         return self.top
 
     def _misspelt(self, error: expat.ExpatError) -> tuple[str, str]:

@@ -46,6 +46,9 @@ NAV: Final = (
     ("b", "/broker", "Broker"),
     ("d", "/store", "Store"),
     ("h", "/ha", "HA"),
+    ("u", "/rights", "Rights"),
+    ("f", "/configuration", "Configuration"),
+    ("v", "/drift", "Drift"),
 )
 ACTIONS: Final = (
     ("purge", "delete messages"),
@@ -526,8 +529,14 @@ class Pages:
         ask: list[tuple[str, str, str]],
         trouble: str = "",
         picture: object = None,
+        choices: Sequence[tuple[str, str, str, Sequence[str]]] = (),
+        notes: Sequence[str] = (),
+        turns: Sequence[tuple[str, str]] = (),
     ) -> Response:
-        """Return a page of tables; ``ask``: fields of the form above them."""
+        """Return a page of tables; ``ask``: fields of the form above them, ``choices``: those that are chosen.
+
+        ``notes``: what is said above the tables; ``turns``: other pages of the same, by what they are called.
+        """
         said = request.query_params.get("said", "")
         facts = {
             "lead": lead,
@@ -537,6 +546,9 @@ class Pages:
             "trouble": trouble,
             "picture": picture,
             "said": said,
+            "choices": choices,
+            "notes": notes,
+            "turns": turns,
         }
         return self.show(request, visitor, "rows.html", title, texts=[], **facts)
 

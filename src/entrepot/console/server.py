@@ -17,9 +17,11 @@ from entrepot.config.console import ConsolePlace, ConsoleRealm
 from entrepot.console.acts import Acts
 from entrepot.console.desk import Desks
 from entrepot.console.door import Door
+from entrepot.console.effective_pages import Effective
 from entrepot.console.gate import Gate, Shield
 from entrepot.console.pages import Pages
 from entrepot.console.realm import Realm
+from entrepot.console.rights_pages import Rights
 from entrepot.console.standing_pages import Standing
 from entrepot.console.tools import Tools
 from entrepot.console.watch import Watches
@@ -130,7 +132,10 @@ def application(console: Console) -> Starlette:
     options = console.options
     tools = Tools(console.gate, console.watches, options.service, read_only=options.read_only)
     pages = Pages(console.gate, console.watches, read_only=options.read_only)
-    routes: list[BaseRoute] = [*tools.routes(), *pages.routes(), *Standing(pages).routes(), *Acts(pages).routes()]
+    more = (Standing(pages), Rights(pages), Effective(pages), Acts(pages))
+    routes: list[BaseRoute] = [*tools.routes(), *pages.routes()]
+    for each in more:
+        routes += each.routes()
     return Starlette(routes=routes)
 
 

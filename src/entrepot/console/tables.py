@@ -35,8 +35,11 @@ class Table:
         empty: str,
         link: tuple[str, Callable[[dict[str, Any]], str]] | None = None,
         buttons: Buttons | None = None,
+        *,
+        folded: bool = False,
     ) -> None:
-        """``empty``: what is said where there are no rows."""
+        """``empty``: what is said where there are no rows; ``folded``: it is shown to who opens it."""
+        self.folded: Final = folded
         self.title: Final = title
         self.columns: Final = columns
         self.rows: Final = rows

@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, TimedOut
 from entrepot.console.desk import Desk, Desks
+from entrepot.management.drift import Settings, settings_of
 from entrepot.management.view import BrokerView, Found, Glance, Rates, Sides, glance, look, page_of, rates
 
 LEAST: Final = 1.5  # s between two views
@@ -43,6 +44,7 @@ class Watch:
         self.history: deque[tuple[float, Rates]] = deque(maxlen=HISTORY)
         self._views: Final = Kept(lambda: look(desk))
         self._glances: Final = Kept(lambda: glance(desk))
+        self._settings: Final = Kept(lambda: settings_of(desk))
         self._pages: dict[str, Kept[Found]] = {}
         self._noted: Glance | None = None
         self._turn: Final = asyncio.Lock()
@@ -61,6 +63,10 @@ class Watch:
             self._noted = now
             self.history.append((time.time(), self.rates))
         return now
+
+    async def settings(self) -> Settings:
+        """Return all settings of its configuration, at most an interval old. Raises EntrepotError."""
+        return await self._settings.current()
 
     async def page(self, wanted: Mapping[str, object]) -> Found:
         """Return a page of its queues, sorted and searched by the broker, at most an interval old.
@@ -147,6 +153,10 @@ class Watches:
         """Return a page of the queues of each broker, or of one."""
         key = "page " + json.dumps(wanted, sort_keys=True)
         return await self._each(key, user, password, lambda watch: watch.page(wanted), broker)
+
+    async def settings(self, user: str, password: str) -> Sides[Settings]:
+        """Return the configurations of all brokers side by side."""
+        return await self._each("settings", user, password, lambda watch: watch.settings())
 
     async def _each(
         self, what: str, user: str, password: str, ask: Callable[[Watch], Awaitable[S]], broker: str = ""

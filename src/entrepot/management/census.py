@@ -14,6 +14,7 @@ from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener
 from entrepot.management.components import Components
+from entrepot.management.configured import Configured
 from entrepot.model.connected import ConnectionView, SessionView
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
@@ -42,6 +43,7 @@ class OpenConnections(Census):
         self.disk: Disk | None = None
         self.standby: Standby | None = None
         self.hosting: Hosting | None = None
+        self.written: Configured = Configured(self.parts.config)
 
     def count(self) -> int:
         """Return how many there are."""

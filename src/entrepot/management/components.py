@@ -54,7 +54,7 @@ class Components:
         self._listeners: Final = listeners
         self._names: Final = names
         self._links: Final = links
-        self._config: Final = config
+        self.config: Final = config
         self._routers: Final = routers
         self._reloader: Final = reloader
         self._directory: Final = directory
@@ -66,7 +66,7 @@ class Components:
 
     def names(self, kind: str) -> list[str]:
         """Return those that there are of one kind."""
-        links, config = self._links(), self._config()
+        links, config = self._links(), self.config()
         if kind == "acceptor":
             return [self.name_of(one) for one in self._listeners]
         if kind == "bridge":
@@ -93,7 +93,7 @@ class Components:
 
     def connectors(self) -> list[dict[str, object]]:
         """Return the connectors that the file names, passwords left out."""
-        config = self._config()
+        config = self.config()
         found = () if config is None else config.peering.places
         rows: list[dict[str, object]] = []
         for one in found:
@@ -105,7 +105,7 @@ class Components:
 
     def settings(self) -> Mapping[str, Callable[[], object]]:
         """Return what the configuration says of the broker itself, where it is obeyed here; times in ms."""
-        config = self._config()
+        config = self.config()
         serving, usage = (None, None) if config is None else (config.serving, config.usage)
         known: dict[str, Callable[[], object]] = {
             "persistenceEnabled": lambda: self._directory != "",
@@ -182,7 +182,7 @@ class Components:
         connector = found[0]
         entry = connector.entry
         options = entry.options
-        config = self._config()
+        config = self.config()
         written = [one for one in (() if config is None else config.peering.bridges) if one.name == name]
         places = [one.name for bridge in written for one in bridge.connectors or ()]
         places = places or [place.masked() for place in entry.places]
@@ -224,7 +224,7 @@ class Components:
     # -- clusters ------------------------------------------------------------------------------------------------------
 
     def _cluster(self, name: str) -> Component | None:
-        links, config = self._links(), self._config()
+        links, config = self._links(), self.config()
         found = [] if links is None else [one for one in links.clusters if one.options.name == name]
         if links is None or not found:
             return None
@@ -290,7 +290,7 @@ class Components:
         )
 
     def _broadcast(self, name: str) -> Component | None:
-        config = self._config()
+        config = self.config()
         found = [] if config is None else [one for one in config.peering.broadcasts if one.name == name]
         if not found:
             return None

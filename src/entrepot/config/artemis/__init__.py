@@ -33,6 +33,7 @@ from entrepot.config.artemis.serving import heap, serving
 from entrepot.config.artemis.sharing import sharing
 from entrepot.config.console import ConsoleSettings
 from entrepot.config.findings import Severity
+from entrepot.config.lines import ledger_of
 from entrepot.config.model import BrokerConfig, BrokerSettings, NoticeOptions, StoreOptions, UsageOptions
 from entrepot.config.reading import Bean, Reading
 from entrepot.config.sources import Sources
@@ -83,6 +84,7 @@ def interpret(
     config = _config(reader, core, spoken, bootstrap)
     if bootstrap is not None:
         config = replace(config, console=_console(reader, core, bootstrap))
+    config = replace(config, ledger=ledger_of(core, config, sources))
     return Reading(None if findings.errors else config, findings, None, config, tuple(sources.files))
 
 

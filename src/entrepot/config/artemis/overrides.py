@@ -95,9 +95,11 @@ class Overrides:
     def __init__(self, core: Element, sources: Sources) -> None:
         self.core: Final = core
         self.sources: Final = sources
+        self.where = ""
 
     def apply(self, given: Mapping[str, str], where: str) -> None:
         """Write each of ``given``, in its order; ``where`` they are from is for findings."""
+        self.where = where
         for name, value in given.items():
             try:
                 self._one(_tokens(name), value)
@@ -129,7 +131,7 @@ class Overrides:
                 raise InvalidConfiguration("it says nothing of that entry", remedy=f"name a value of it, or {REMOVED}")
             parent.children[:] = [one for one in parent.children if _keyed(one, key) != rest[0]]
             return
-        element = _of(parent, member, key, rest[0])
+        element = self._of(parent, member, key, rest[0])
         if member == "address" and rest[1] == "queueConfigs":
             self._queue(element, rest[2:], value)
         elif member == "address" and rest[1] == "routingTypes":
@@ -152,14 +154,14 @@ class Overrides:
                     found = one
         wanted = value.lower() if field == "routingType" else ""
         if found is None:
-            found = _of(_need(address, wanted or "multicast"), "queue", "name", name)
+            found = self._of(_need(address, wanted or "multicast"), "queue", "name", name)
         elif wanted and found.parent is not None and found.parent.name != wanted:
             found.parent.children.remove(found)
             found.parent = _need(address, wanted)
             found.parent.children.append(found)
             found.parent.counts["queue"] = found.ordinal = found.parent.counts.get("queue", 0) + 1
         if field == "filterString":
-            _set(_need(found, "filter"), "string", value)
+            self._set(_need(found, "filter"), "string", value)
         elif field not in ("routingType", "name", "address"):
             self._scalar(found, field, value)
 
@@ -169,10 +171,10 @@ class Overrides:
             remedy = 'write securityRoles."MATCH".ROLE.RIGHT=true, a right as in the file'
             raise InvalidConfiguration("it is no right of a role", remedy=remedy)
         match, role, right = rest
-        setting = _of(_need(self.core, "security-settings"), "security-setting", "match", match)
-        permission = _of(setting, "permission", "type", right)
+        setting = self._of(_need(self.core, "security-settings"), "security-setting", "match", match)
+        permission = self._of(setting, "permission", "type", right)
         roles = [word.strip() for word in _keyed(permission, "roles").split(",") if word.strip() and word != role]
-        _set(permission, "roles", ",".join([*roles, role] if value == "true" else roles))
+        self._set(permission, "roles", ",".join([*roles, role] if value == "true" else roles))
 
     def _uri(self, place: tuple[str, str], rest: list[str], value: str) -> None:
         """Set one parameter of an acceptor or connector, or the whole of it."""
@@ -182,7 +184,7 @@ class Overrides:
         if len(rest) == 1 and value == REMOVED:
             parent.children[:] = [one for one in parent.children if _keyed(one, "name") != rest[0]]
             return
-        element = _of(parent, place[1], "name", rest[0])
+        element = self._of(parent, place[1], "name", rest[0])
         if len(rest) == 2 and rest[1] == "factoryClassName":
             return  # sockets, as all of them are here
         if len(rest) != 3 or rest[1] not in ("params", "extraParams"):
@@ -203,6 +205,7 @@ class Overrides:
         else:
             uri = replace(uri, options={**uri.options, name: value})
         element.text = uri.format()
+        element.source, element.line = self.where, 0
 
     def _scalar(self, element: Element, name: str, value: str) -> None:
         """Set a single value of ``element``, by the name that its bean has for it."""
@@ -210,7 +213,21 @@ class Overrides:
         known = KINDS[element.name].attributes if element.name in KINDS else None
         if known is not None and (spelt not in known or spelt == CONTENT):
             raise InvalidConfiguration(f"<{element.name}> has no <{spelt}>", remedy="see docs/broker-xml.md")
-        _set(element, spelt, value)
+        self._set(element, spelt, value)
+
+    def _set(self, element: Element, key: str, value: str) -> None:
+        """Set a single value, in place of what the file says."""
+        element.children[:] = [child for child in element.children if child.name != key]
+        element.attributes[key] = Attribute(key, "", value, element.line, self.where)
+
+    def _of(self, parent: Element, name: str, key: str, value: str) -> Element:
+        """Return the child whose ``key`` is ``value``, made if there is none."""
+        for child in parent.named(name):
+            if _keyed(child, key) == value:
+                return child
+        made = Element(name, parent.space, parent.line, parent)
+        self._set(made, key, value)
+        return made
 
 
 def _tokens(name: str) -> list[str]:
@@ -237,26 +254,10 @@ def _keyed(element: Element, key: str) -> str:
     return next((child.text.strip() for child in element.named(key)), "")
 
 
-def _set(element: Element, key: str, value: str) -> None:
-    """Set a single value, in place of what the file says."""
-    element.children[:] = [child for child in element.children if child.name != key]
-    element.attributes[key] = Attribute(key, "", value, element.line)
-
-
 def _need(parent: Element, name: str) -> Element:
     """Return the child ``name``, made if there is none."""
     found = parent.named(name)
     return found[0] if found else Element(name, parent.space, parent.line, parent)
-
-
-def _of(parent: Element, name: str, key: str, value: str) -> Element:
-    """Return the child whose ``key`` is ``value``, made if there is none."""
-    for child in parent.named(name):
-        if _keyed(child, key) == value:
-            return child
-    made = Element(name, parent.space, parent.line, parent)
-    _set(made, key, value)
-    return made
 
 
 def override(core: Element, sources: Sources, files: Sequence[Path]) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.base.provenance import NOWHERE, Spot
 from entrepot.config.artemis.bootstrap import DOMAIN, Bootstrap
 from entrepot.config.artemis.masks import decoder, key_of
 from entrepot.config.artemis.reading import PartReader
@@ -120,7 +121,7 @@ FAMILY: Final = Family(
 def security(reader: PartReader, core: Bean, bootstrap: Bootstrap | None) -> Security:
     """Return who may come in and what he may do. What is wrong is a finding; nobody is let in by mistake."""
     settings = core.one("security-settings")
-    held = _settings(reader, settings, bool(core.get("management-message-rbac", False)))
+    held, spots = _settings(reader, settings, bool(core.get("management-message-rbac", False)))
     if not core.get("security-enabled", True):
         return OPEN
     about = core if settings is None else settings
@@ -136,15 +137,17 @@ def security(reader: PartReader, core: Bean, bootstrap: Bootstrap | None) -> Sec
         reader.warn(about, "nobody has any right: there is no security-setting", "add one for #")
     rules: list[RuleEntry] = []
     for match, roles in held.items():
-        rules.append(RuleEntry(match, _granted(roles, _of_queue), ANYCAST))
-        rules.append(RuleEntry(match, _granted(roles, _of_topic), MULTICAST))
+        rules.append(RuleEntry(match, _granted(roles, _of_queue), ANYCAST, spots[match]))
+        rules.append(RuleEntry(match, _granted(roles, _of_topic), MULTICAST, spots[match]))
     return Security(
         users=found.users,
         anonymous=found.anonymous,
         stranger=found.stranger,
         names_suffice=found.names_suffice,
         rules=(*rules, *(RuleEntry(name, ((EVERYBODY, CONSUME),), MULTICAST) for name in WATCHED)),
-        temporary=RuleEntry(EVERYTHING, _granted(held.get(EVERYTHING, {}), _of_temporary)),
+        temporary=RuleEntry(
+            EVERYTHING, _granted(held.get(EVERYTHING, {}), _of_temporary), at=spots.get(EVERYTHING, NOWHERE)
+        ),
         narrowest=True,
         reloads=found.reloads,
     )
@@ -158,9 +161,12 @@ def users(reader: Reader, bean: Bean, realm: str) -> Security | None:
 # -- what he may do ----------------------------------------------------------------------------------------------------
 
 
-def _settings(reader: PartReader, settings: Bean | None, guarded: bool) -> dict[str, dict[str, Kinds]]:
-    """Return match -> role -> the types of permission that it has there."""
+def _settings(
+    reader: PartReader, settings: Bean | None, guarded: bool
+) -> tuple[dict[str, dict[str, Kinds]], dict[str, Spot]]:
+    """Return match -> role -> the types of permission that it has there, and match -> where that is said."""
     found: dict[str, dict[str, Kinds]] = {}
+    spots: dict[str, Spot] = {}
     renamed = _renamed(settings)
     for bean in [] if settings is None else settings.many("security-setting"):
         match = bean.text("match")
@@ -170,8 +176,9 @@ def _settings(reader: PartReader, settings: Bean | None, guarded: bool) -> dict[
         if "::" in match:
             reader.error(bean, "rights on one queue of an address are not known", "name the address", "match")
         found[match] = _held(reader, bean, guarded, renamed)
+        spots[match] = bean.spot("match")
         _say_halves(reader, bean, found[match])
-    return found
+    return found, spots
 
 
 def _renamed(settings: Bean | None) -> dict[str, list[str]]:

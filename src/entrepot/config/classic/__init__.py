@@ -26,6 +26,7 @@ from entrepot.config.classic.stores import store, usage
 from entrepot.config.classic.zones import zones
 from entrepot.config.console import strangers
 from entrepot.config.findings import Findings, Severity
+from entrepot.config.lines import ledger_of
 from entrepot.config.model import BrokerConfig, BrokerSettings
 from entrepot.config.reading import Bean, Reader, Reading
 from entrepot.config.sources import Decrypt, Sources
@@ -69,6 +70,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridg
     config = replace(config, console=surroundings.console())
     _say_strangers(config, findings)
     ask_for_certificates(reader, bean.many("plugins"), config)
+    config = replace(config, ledger=ledger_of(bean, config, sources))
     return Reading(None if findings.errors else config, findings, bean, config)
 
 

@@ -79,7 +79,7 @@ def _simple(reader: Reader, plugin: Bean, found: Security) -> Security:
     users: dict[str, UserEntry] = {}
     for bean in plugin.many("users"):
         name = bean.text("username")
-        entry = UserEntry(name, plain(bean.text("password")), names(bean.text("groups")))
+        entry = UserEntry(name, plain(bean.text("password")), names(bean.text("groups")), bean.spot("username"))
         if not name:
             reader.error(bean, "it has no username", "give one")
         elif name in users:
@@ -140,7 +140,7 @@ def _rights(reader: Reader, plugin: Bean, found: Security) -> Security:
             rules += _entries(reader, bean)
         one = table.one("tempDestinationAuthorizationEntry")
         if one is not None:
-            temporary = RuleEntry(EVERYTHING, _grants(one))
+            temporary = RuleEntry(EVERYTHING, _grants(one), at=one.spot())
     return replace(found, rules=tuple(rules), temporary=temporary)
 
 
@@ -159,9 +159,9 @@ def _entries(reader: Reader, bean: Bean) -> list[RuleEntry]:
         places += destinations(reader, nested, physical_name(nested), KIND_ROUTING.get(nested.kind.name, 0))
     if given == 0:  # the entry by default, or one that was forgotten: Classic refuses the latter
         if bean.element.path.rpartition("/")[0].endswith("defaultEntry"):
-            return [RuleEntry(EVERYTHING, grants)]
+            return [RuleEntry(EVERYTHING, grants, at=bean.spot())]
         reader.error(bean, "it says for no destination", "give queue or topic")
-    return [RuleEntry(place.name, grants, place.routing) for place in places]
+    return [RuleEntry(place.name, grants, place.routing, bean.spot()) for place in places]
 
 
 def _grants(bean: Bean) -> tuple[tuple[str, int], ...]:

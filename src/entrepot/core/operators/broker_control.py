@@ -10,7 +10,7 @@ from entrepot.base.environment import MILLISECOND, UNLIMITED
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.machines import machine_of
 from entrepot.core.broker import BrokerCore
-from entrepot.core.operators import tables, upkeep, views
+from entrepot.core.operators import entitlements, tables, upkeep, views
 from entrepot.core.operators.address_control import AddressControl, address_named
 from entrepot.core.operators.control import DESCRIBED_MOST, PAGE, Control, Described, fields_of, json_of, rows_of
 from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
@@ -21,6 +21,7 @@ from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
 from entrepot.core.operators.remembering import remember_octets, remember_texts
 from entrepot.core.operators.roles import role_rows, roles
+from entrepot.core.operators.settings_page import settings_page
 from entrepot.core.operators.storage import storage
 from entrepot.core.operators.tables import Page
 from entrepot.core.operators.tally import prepared_json
@@ -156,6 +157,10 @@ class BrokerControl(Control):
             "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs()},
             "describeAvailability": lambda given: census.availability(),
             "describeStores": lambda given: census.stores(),
+            "describeConfiguration": lambda given: settings_page(census, given),
+            "describeUsers": lambda given: entitlements.users(broker, given),
+            "describeRules": lambda given: entitlements.rules(broker, given),
+            "describeRights": lambda given: entitlements.verdicts(broker, given),
             "cleanStore": lambda given: census.clean_store(given.text(0), discards=given.flag(1, False)),
             "startConnector": lambda given: self._switch_connector(given, start=True),
             "stopConnector": lambda given: self._switch_connector(given, start=False),

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import Refused
+from entrepot.base.provenance import Said
 from entrepot.core.security.directory import Subject
 from entrepot.model.connected import ConnectionView
 from entrepot.model.message import Message
@@ -33,8 +34,25 @@ class Component:
         self.operations: Final = operations
 
 
+class Written:
+    """What was said to a broker before it started: this one was told nothing."""
+
+    def lines(self) -> Iterable[Said]:
+        """Return every setting that is obeyed, and where it is said, made while they are taken."""
+        return ()
+
+    def origin(self) -> dict[str, object]:
+        """Return the files of the configuration, the family that they are of, and what of them takes a restart."""
+        return {"files": [], "family": "", "pending": []}
+
+
 class Census:
-    """What the surroundings of a broker know about it: who is connected. The node has one that knows."""
+    """What the surroundings of a broker know about it: who is connected. The node has one that knows.
+
+    ``written``: what it was told.
+    """
+
+    written: Written = Written()
 
     def count(self) -> int:
         """Return how many connections are open."""

@@ -83,7 +83,7 @@ class QueuePage(Overlook):
         """Raises Refused for what there is not."""
         super().__init__(broker)
         options = given.mapping(0)
-        self.words: Final = _words(options.get("search", ""))
+        self.words: Final = words_of(options.get("search", ""))
         self.routing: Final = _text(options, "routing")
         self.shown: Final = _chosen(SHOWN, _text(options, "show", "own"), "show")
         sort = _text(options, "sort", "messages")
@@ -91,8 +91,8 @@ class QueuePage(Overlook):
         self.named: Final = sort == NAME
         self.oldest: Final = sort == OLDEST
         self.value: Final = self._value(sort)
-        self.skip: Final = _number(options, "skip", 0, 10**9)
-        self.most: Final = _number(options, "most", DESCRIBED_MOST, DESCRIBED_MOST)
+        self.skip: Final = number_of(options, "skip", 0, 10**9)
+        self.most: Final = number_of(options, "most", DESCRIBED_MOST, DESCRIBED_MOST)
         self.runs: list[list[Key]] = []
         self.count = 0
         self.merged: Iterator[Key] | None = None
@@ -226,17 +226,19 @@ def _text(options: dict[str, Any], name: str, default: str = "") -> str:
     return found
 
 
-def _words(given: object) -> list[str]:
+def words_of(given: object, of: str = "queues") -> list[str]:
+    """Return what a page ``of`` something is searched for. Raises Refused."""
     found = [given] if isinstance(given, str) else given
     if not isinstance(found, list) or len(found) > WORDS_MOST or not all(isinstance(one, str) for one in found):
-        raise Refused(f"search of a page of queues is neither a text nor a list of up to {WORDS_MOST}")
+        raise Refused(f"search of a page of {of} is neither a text nor a list of up to {WORDS_MOST}")
     return [one[:SEARCHED].lower() for one in found if one]
 
 
-def _number(options: dict[str, Any], name: str, default: int, most: int) -> int:
+def number_of(options: dict[str, Any], name: str, default: int, most: int, of: str = "queues") -> int:
+    """Return a number of those that say which page is wanted. Raises Refused."""
     found = options.get(name, default)
     if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        raise Refused(f"{name} of a page of queues is no number from 0")
+        raise Refused(f"{name} of a page of {of} is no number from 0")
     return min(found, most)
 
 

@@ -26,10 +26,11 @@ from typing import Final
 
 from entrepot.base.errors import AccessDenied
 from entrepot.base.patterns import MIXED, PatternTrie, covers, is_pattern, overlaps, specificity
+from entrepot.base.provenance import NOWHERE, Spot
 from entrepot.core.addressing.routing import Permit, RoutingTable, Service, Target, default_routing
 from entrepot.core.events.facts import RIGHT_REFUSED, Hub, SecurityFact
 from entrepot.core.queue.queue import Queue
-from entrepot.core.security.directory import Directory, Subject, User
+from entrepot.core.security.directory import Certified, Directory, Subject, User
 from entrepot.core.security.logins import Knock, Logins
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 
@@ -84,9 +85,10 @@ VERBS: Final[Mapping[int, str]] = {
 
 
 class Rule:
-    """Rights on what ``pattern`` covers: group -> rights. ``routing`` UNTYPED: queues and topics."""
+    """Rights on what ``pattern`` covers: group -> rights. ``routing`` UNTYPED: of any kind. ``at``: where it is."""
 
-    def __init__(self, pattern: str, routing: int, grants: Mapping[str, int]) -> None:
+    def __init__(self, pattern: str, routing: int, grants: Mapping[str, int], at: Spot = NOWHERE) -> None:
+        self.at: Final = at
         self.pattern: Final = pattern
         self.routing: Final = routing
         self.grants: Final = dict(grants)
@@ -98,6 +100,45 @@ class Rule:
             if group in subject.groups:
                 found |= rights
         return found
+
+
+class Weighed:
+    """The rules that count for one address. What one of ``giving`` gives is given, if all of ``limits`` give it too.
+
+    ``most``: rights that can be given there at all.
+    """
+
+    def __init__(self, giving: list[Rule], limits: list[Rule], most: int = EVERYTHING | VIEW | EDIT) -> None:
+        self.most: Final = most
+        self.giving: Final = giving
+        self.limits: Final = limits
+
+    def given(self, subject: Subject) -> int:
+        """Return the rights of ``subject``."""
+        found = 0
+        for rule in self.giving:
+            found |= rule.given(subject)
+        for rule in self.limits:
+            found &= rule.given(subject)
+        return found & self.most
+
+
+def _narrowly(rules: PatternTrie[Rule], name: str, routing: int) -> Weighed:
+    """Return the most specific rule; a wildcard is limited by each that is about some of what it covers."""
+    if not is_pattern(name, MIXED):
+        ranked = [rule for rule in rules.lookup_ranked(name) if rule.routing in (UNTYPED, routing)]
+        return Weighed(ranked[-1:], [])
+    limits: list[Rule] = []
+    best: Rule | None = None
+    for pattern, rule in rules.items():
+        if rule.routing not in (UNTYPED, routing):
+            continue
+        if covers(pattern, name, MIXED):
+            if best is None or specificity(pattern, MIXED) >= specificity(best.pattern, MIXED):
+                best = rule
+        elif overlaps(pattern, name, MIXED):
+            limits.append(rule)
+    return Weighed([] if best is None else [best], limits, EVERYTHING)
 
 
 class _Leave(Permit):
@@ -344,36 +385,20 @@ class Access:
 
     def _given(self, subject: Subject, name: str, routing: int) -> int:
         """Return the rights on the address ``name``, a wildcard included."""
-        assert self._rules is not None
-        if self._narrowest:
-            return self._given_narrowly(subject, name, routing)
-        if is_pattern(name, MIXED):
-            rules = [rule for pattern, rule in self._rules.items() if covers(pattern, name, MIXED)]
-        else:
-            rules = self._rules.lookup(name)
-        found = 0
-        for rule in rules:
-            if rule.routing in (UNTYPED, routing):
-                found |= rule.given(subject)
-        return found
+        return self.weighed(name, routing).given(subject)
 
-    def _given_narrowly(self, subject: Subject, name: str, routing: int) -> int:
-        """As `_given`, by the most specific rule; for a wildcard also by each that is about some of what it covers."""
-        assert self._rules is not None
-        if not is_pattern(name, MIXED):
-            ranked = [rule for rule in self._rules.lookup_ranked(name) if rule.routing in (UNTYPED, routing)]
-            return ranked[-1].given(subject) if ranked else 0
-        found = EVERYTHING
-        best: Rule | None = None
-        for pattern, rule in self._rules.items():
-            if rule.routing not in (UNTYPED, routing):
-                continue
-            if covers(pattern, name, MIXED):
-                if best is None or specificity(pattern, MIXED) >= specificity(best.pattern, MIXED):
-                    best = rule
-            elif overlaps(pattern, name, MIXED):
-                found &= rule.given(subject)
-        return 0 if best is None else found & best.given(subject)
+    def weighed(self, name: str, routing: int) -> Weighed:
+        """Return the rules that count for the address ``name``, a wildcard included; none where there are no rules."""
+        rules = self._rules
+        if rules is None:
+            return Weighed([], [])
+        if self._narrowest:
+            return _narrowly(rules, name, routing)
+        if is_pattern(name, MIXED):
+            found = [rule for pattern, rule in rules.items() if covers(pattern, name, MIXED)]
+        else:
+            found = rules.lookup(name)
+        return Weighed([rule for rule in found if rule.routing in (UNTYPED, routing)], [])
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -433,3 +458,36 @@ def grants(access: Access, name: str, routing: int) -> dict[str, int]:
         for group, rights in rule.grants.items():
             found[group] = found.get(group, 0) | rights
     return found
+
+
+class Listed:
+    """Who comes in and by which rules, as it stood a moment ago; for who looks at it, and without a password."""
+
+    def __init__(self, access: Access) -> None:
+        directory, peer = access._directory, access._peer
+        rules = access._rules
+        self.asks: Final = directory is not None
+        self.narrowest: Final = access._narrowest
+        self.users: Final[list[User]] = [] if directory is None else list(directory.users.values())
+        self.certified: Final[list[Certified]] = [] if directory is None else list(directory.certified or ())
+        self.anonymous: Final = None if directory is None else directory.anonymous
+        self.stranger: Final = None if directory is None else directory.stranger
+        self.peer: Final = None if peer is None else peer.subject
+        self.rules: Final[list[Rule]] = [] if rules is None else [rule for _, rule in rules.items()]
+        self.temporary: Final = access._temporary
+
+
+class Place:
+    """What a right on a destination is asked about. ``meant``: addresses, and as what; ``missing``: it is made first.
+
+    ``private``: it is somebody's temporary destination, which takes the right to manage it.
+    """
+
+    def __init__(self, access: Access, destination: Destination) -> None:
+        self.meant: Final = access._meant(destination)
+        self.private: Final = access._is_private(destination)
+        self.missing: Final = not access._exists(destination)
+        other = destination.queue
+        self.made: Final = list(self.meant)
+        if other and other != destination.name and not access._narrowest:
+            self.made.append((other, ANYCAST))

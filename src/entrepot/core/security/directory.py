@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from entrepot.base.errors import InvalidOption, UserUnknown
+from entrepot.base.provenance import NOWHERE, Spot
 from entrepot.base.scram import DIGESTS, ROUNDS, Keys, mac, same
 from entrepot.core.security.passwords import Kept
 
@@ -36,9 +37,12 @@ class Subject:
 class User:
     """Somebody who may come in."""
 
-    def __init__(self, name: str, password: str, groups: Iterable[str] = (), *, peer: bool = False) -> None:
-        """``password`` as it is kept, see `core/security/passwords.py`. Raises InvalidOption."""
+    def __init__(
+        self, name: str, password: str, groups: Iterable[str] = (), *, peer: bool = False, at: Spot = NOWHERE
+    ) -> None:
+        """``password`` as it is kept, see `core/security/passwords.py`. ``at``: where he is. Raises InvalidOption."""
         self.subject = Subject(name, groups, peer=peer)
+        self.at: Final = at
         self.kept: Final = Kept(password)
         self._mark = b""  # of the password that was right last
 
@@ -66,8 +70,10 @@ class User:
 class Certified:
     """Somebody who shows a certificate. ``written``: its subject as Java writes it, or a pattern of it: ``/.../``."""
 
-    def __init__(self, name: str, written: str, groups: Iterable[str] = ()) -> None:
-        """Raises InvalidOption for a pattern that is none."""
+    def __init__(self, name: str, written: str, groups: Iterable[str] = (), at: Spot = NOWHERE) -> None:
+        """``at``: where he is written. Raises InvalidOption for a pattern that is none."""
+        self.name: Final = name
+        self.at: Final = at
         self.groups: Final = tuple(groups)
         self.written: Final = written
         self._pattern: re.Pattern[str] | None = None
