@@ -37,11 +37,15 @@ class SubjectEntry(Struct, frozen=True):
 
 
 class RuleEntry(Struct, frozen=True):
-    """Rights (bits of `core/security/access.py`) on what ``pattern`` covers, by group; ``routing`` UNTYPED: of any."""
+    """Rights (bits of `core/security/access.py`) on what ``pattern`` covers, by group; ``routing`` UNTYPED: of any.
+
+    ``said``: the permissions of Artemis that they come from, by group; None where they come from elsewhere.
+    """
 
     pattern: str
     grants: tuple[tuple[str, int], ...]
     routing: int = UNTYPED
+    said: tuple[tuple[str, tuple[str, ...]], ...] | None = None
 
 
 class Security(Struct, frozen=True, kw_only=True):
@@ -120,4 +124,4 @@ def _rule(entry: RuleEntry) -> Rule:
     grants: dict[str, int] = {}
     for group, rights in entry.grants:
         grants[group] = grants.get(group, 0) | rights
-    return Rule(entry.pattern, entry.routing, grants)
+    return Rule(entry.pattern, entry.routing, grants, None if entry.said is None else dict(entry.said))

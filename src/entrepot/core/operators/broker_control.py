@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from entrepot.base.environment import MILLISECOND, UNLIMITED
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.machines import machine_of
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import tables, upkeep, views
 from entrepot.core.operators.address_control import AddressControl, address_named
-from entrepot.core.operators.control import DESCRIBED_MOST, PAGE, Control, Described, fields_of, json_of, rows_of
+from entrepot.core.operators.amending_verbs import Amending
+from entrepot.core.operators.control import DESCRIBED_MOST, Control, Described, fields_of, json_of, rows_of
 from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.listing import Arguments
@@ -105,7 +105,7 @@ class BrokerControl(Control):
             "getQueueNames": self._queue_names,
             "getAddressInfo": lambda given: address_text(broker, address_named(broker, given.text(0))),
             "listBindingsForAddress": self._bindings,
-            "getAddressSettingsAsJSON": self._settings,
+            **Amending(broker).operations(),
             "listAddresses": self._list_addresses,
             "listQueues": lambda given: Page(list(broker.table.queues.values()), QUEUES, given),
             "listConsumers": lambda given: Page(
@@ -222,31 +222,6 @@ class BrokerControl(Control):
             f"consumers={one.consumers()}]"
             for group in groups
             for one in group.bindings
-        )
-
-    def _settings(self, given: Arguments) -> str:
-        """Return what is set for an address, by the names of Artemis; octets and ms, -1 for no limit."""
-        policy = self.broker.policies.of(given.text(0))
-        limit = int(policy.max_octets)
-        return json_of(
-            {
-                "maxSizeBytes": -1 if limit == UNLIMITED else limit,
-                "maxDeliveryAttempts": int(policy.max_deliveries),
-                "redeliveryDelay": max(0, int(policy.redelivery_delay) // MILLISECOND),
-                "redeliveryMultiplier": float(policy.redelivery_multiplier),
-                "deadLetterAddress": policy.dead_letter_address or None,
-                "expiryAddress": policy.expiry_address or None,
-                "expiryDelay": int(policy.expiry_ms),
-                "minExpiryDelay": int(policy.expiry_ms_min),
-                "maxExpiryDelay": int(policy.expiry_ms_max),
-                "autoCreateQueues": policy.auto_create,
-                "autoCreateAddresses": policy.given.auto_create_addresses,
-                "autoDeleteAddresses": policy.given.auto_delete_addresses,
-                "autoDeleteQueues": policy.of_auto_created.auto_delete,
-                "defaultMaxConsumers": int(policy.of_created.max_consumers),
-                "defaultExclusiveQueue": policy.of_created.exclusive,
-                "managementBrowsePageSize": PAGE,
-            }
         )
 
     # -- of who is there -----------------------------------------------------------------------------------------------

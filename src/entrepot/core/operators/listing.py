@@ -51,6 +51,11 @@ class Arguments:
         """Return a message id: a text, or the broker's number for it."""
         return self.number(at) if self.is_number(at) else self.text(at)
 
+    def no_more_than(self, most: int, remedy: str) -> None:
+        """Refuse more arguments than ``most``, and say what to give."""
+        if len(self.values) > most:
+            raise Refused(f"{self.operation} has {len(self.values)} arguments", remedy=remedy)
+
     def texts(self, at: int) -> list[str]:
         """Return a list of texts."""
         found = self._read(at, None, list, "a list of texts")
