@@ -54,7 +54,7 @@ class Security(Struct, frozen=True, kw_only=True):
     ``names_suffice``: who gives a name and no password is ``anonymous`` too. ``narrowest``: only the most specific of
     the rules that cover a destination counts (Artemis), not all of them (Classic). ``certified``: who comes over TLS,
     by his certificate alone, None for by his password; ``passwords``: whether others come in at all. ``reloads``: the
-    files of users count anew when they were changed.
+    files of users count anew when they were changed. ``files``: those of users and of roles that may be changed.
     """
 
     users: tuple[UserEntry, ...] | None = None
@@ -67,6 +67,7 @@ class Security(Struct, frozen=True, kw_only=True):
     certified: tuple[CertificateEntry, ...] | None = None
     passwords: bool = True
     reloads: bool = False
+    files: tuple[str, str] | None = None
 
     @property
     def guards(self) -> bool:

@@ -19,6 +19,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
 
 if TYPE_CHECKING:
+    from entrepot.core.operators.listing import Arguments
     from entrepot.io.disk import Disk
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
@@ -111,6 +112,10 @@ class OpenConnections(Census):
     def component(self, kind: str, name: str) -> Component | None:
         """Return one acceptor, bridge, cluster connection or broadcast group."""
         return self.parts.find(kind, name)
+
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return what is done to users, whose files the configuration names."""
+        return self.parts.operations()
 
     def syncs(self) -> dict[str, object]:
         """Return how long the disk took to make things durable."""

@@ -126,6 +126,7 @@ def security(reader: PartReader, core: Bean, bootstrap: Bootstrap | None) -> Sec
         temporary=RuleEntry(EVERYTHING, granted(held.get(EVERYTHING, {}), of_temporary)),
         narrowest=True,
         reloads=found.reloads,
+        files=found.files,
     )
 
 

@@ -106,6 +106,7 @@ class BrokerControl(Control):
             "getAddressInfo": lambda given: address_text(broker, address_named(broker, given.text(0))),
             "listBindingsForAddress": self._bindings,
             **Amending(broker).operations(),
+            **census.operations(),
             "listAddresses": self._list_addresses,
             "listQueues": lambda given: Page(list(broker.table.queues.values()), QUEUES, given),
             "listConsumers": lambda given: Page(

@@ -72,6 +72,10 @@ class Census:
         """Start or stop the network connector ``name``; False when there is none."""
         return False
 
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return more that can be done to the broker, and is done in its surroundings."""
+        return {}
+
     def components(self, kind: str) -> list[str]:
         """Return the names of the acceptors, bridges, ... that there are (`core/operators/component_control.py`)."""
         return []

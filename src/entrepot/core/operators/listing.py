@@ -36,6 +36,15 @@ class Arguments:
         """Return a text; null is none."""
         return str(self._read(at, default, str, "a text"))
 
+    def secret(self, at: int, default: str | None = None) -> str:
+        """Return a text that no refusal repeats; null is none."""
+        value = self.values[at] if len(self.values) > at else None
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise Refused(f"argument {at + 1} of {self.operation} is no text", remedy="give a text")
+        return value
+
     def number(self, at: int, default: int | None = None) -> int:
         """Return a whole number."""
         found = self._read(at, default, int, "a whole number")
