@@ -21,6 +21,7 @@ from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
 from entrepot.core.operators.remembering import remember_octets, remember_texts
 from entrepot.core.operators.roles import role_rows, roles
+from entrepot.core.operators.sampling_verbs import BrokerSampling
 from entrepot.core.operators.storage import storage
 from entrepot.core.operators.tables import Page
 from entrepot.core.operators.tally import prepared_json
@@ -81,6 +82,7 @@ class BrokerControl(Control):
             "connectorsAsJSON": lambda: json_of(self.census.connectors()),
             "totalConnectionCount": self.census.connected,
             **self.census.settings(),
+            **BrokerSampling(broker, self.census).attributes(),
         }
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
@@ -107,6 +109,7 @@ class BrokerControl(Control):
             "listBindingsForAddress": self._bindings,
             **Amending(broker).operations(),
             **census.operations(),
+            **BrokerSampling(broker, census).operations(),
             "listAddresses": self._list_addresses,
             "listQueues": lambda given: Page(list(broker.table.queues.values()), QUEUES, given),
             "listConsumers": lambda given: Page(

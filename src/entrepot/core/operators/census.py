@@ -13,6 +13,7 @@ from entrepot.model.message import Message
 
 if TYPE_CHECKING:
     from entrepot.core.operators.listing import Arguments
+    from entrepot.core.operators.samples import Samples
 
 
 class Component:
@@ -34,7 +35,12 @@ class Component:
 
 
 class Census:
-    """What the surroundings of a broker know about it: who is connected. The node has one that knows."""
+    """What the surroundings of a broker know about it: who is connected. The node has one that knows.
+
+    ``samples``: the message counters, from the first question about them on.
+    """
+
+    samples: Samples | None = None
 
     def count(self) -> int:
         """Return how many connections are open."""
