@@ -15,6 +15,7 @@ from entrepot.core.operators.amending_verbs import Amending
 from entrepot.core.operators.control import DESCRIBED_MOST, Control, Described, fields_of, json_of, rows_of
 from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
 from entrepot.core.operators.explaining import explained
+from entrepot.core.operators.leaving import refuse_replay, scale_down
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
 from entrepot.core.operators.overlook import QueuePage, Sums
@@ -153,6 +154,8 @@ class BrokerControl(Control):
             "describeClusters": lambda given: census.clusters(),
             "describeRouters": lambda given: census.routers(),
             "drain": lambda given: census.drain(given.text(0, "begin"), given.text(1, "")),
+            "scaleDown": lambda given: scale_down(census, given),
+            "replay": refuse_replay,
             "verifyReplicas": lambda given: census.verify(given.number(0, 0)),
             "forceFailover": lambda given: census.step_down(),
             "updateDuplicateIdCache": lambda given: remember_texts(broker, given),
