@@ -26,6 +26,7 @@ from entrepot.config.founding import add_policies, found, renew, set_advisories,
 from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
+from entrepot.core.addressing.amending import restore as restore_settings
 from entrepot.core.addressing.policy import Policies
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import Hub
@@ -38,6 +39,7 @@ from entrepot.core.operators.management import install
 from entrepot.core.options import BrokerOptions
 from entrepot.core.records import KIND_MQTT_RECEIVED, KIND_MQTT_SENT, KIND_MQTT_SESSION
 from entrepot.core.recovery import recover
+from entrepot.core.security.amending import restore as restore_rights
 from entrepot.journal.log import JournalCore, RecoveryReport
 from entrepot.model.message import LANGUAGE_AMQP, LANGUAGE_CORE, LANGUAGE_MQTT, offer
 from entrepot.protocols.amqp.options import AmqpOptions
@@ -225,7 +227,16 @@ class Assembly:
             self.broker.trace = trace
             self.broker.hub.add(Tracing(trace, self.broker.ids.identity_of))  # before there are queues
         self.broker.tick(now, wall)
-        return recover(self.broker)
+        report = recover(self.broker)
+        self._restore(self.broker.policies)
+        return report
+
+    def _restore(self, policies: Policies) -> None:
+        """Let hold, in ``policies`` and for rights, what operators of the running broker said."""
+        broker = self.broker
+        for pattern, why in restore_settings(policies, broker.notes):
+            self.ports.say(f"address settings of {pattern}", f"an operator said them, and they cannot be read: {why}")
+        restore_rights(broker.access, broker.notes)
 
     def equip(
         self, census: Census | None = None, places: Callable[[], dict[str, str]] = dict, directory: str = ""
@@ -291,8 +302,9 @@ class Assembly:
         guarded = self.plan.security is had.security  # else somebody said beside the file who may do what
 
         def change() -> None:
-            if guarded and config.security != had.security:
+            if guarded and (config.security != had.security or self.broker.access.amended):
                 protect(config.security, self.broker.access)
+            self._restore(policies)
             self.broker.queues.govern(policies)
             self.plan.config = config
             renew(config, had, self.broker, self.ports.say)

@@ -16,8 +16,8 @@ Broker = Artemis | Entrepot
 class Manager:
     """Asks one broker by management messages, over CORE."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.connection = blocking.connect(broker.url.replace("tcp://", "core://"))
+    def __init__(self, broker: Broker, user: str | None = None, password: str | None = None) -> None:
+        self.connection = blocking.connect(broker.url.replace("tcp://", "core://"), user=user, password=password)
         self.session = self.connection.session()
 
     def read(self, resource: str, attribute: str) -> Any:

@@ -74,6 +74,21 @@ DEEDS: Final = (
     ("broker", "listConsumersAsJSON", ("nobody",)),
     ("broker", "listRemoteAddresses", ("10.9.8.7",)),
     ("broker", "listPreparedTransactionDetailsAsJSON", ()),
+    ("broker", "isMessageCounterEnabled", ()),
+    ("broker", "getMessageCounterSamplePeriod", ()),
+    ("broker", "getMessageCounterMaxDayCount", ()),
+    ("broker", "setMessageCounterMaxDayCount", (5,)),
+    ("broker", "setMessageCounterSamplePeriod", (2000,)),
+    ("broker", "enableMessageCounters", ()),
+    ("broker", "enableMessageCounters", ()),
+    ("broker", "isMessageCounterEnabled", ()),
+    ("broker", "getMessageCounterSamplePeriod", ()),
+    ("broker", "getMessageCounterMaxDayCount", ()),
+    ("broker", "resetAllMessageCounters", ()),
+    ("broker", "resetAllMessageCounterHistories", ()),
+    ("queue.orders", "resetMessageCounter", ()),
+    ("broker", "disableMessageCounters", ()),
+    ("broker", "isMessageCounterEnabled", ()),
     ("acceptor.nowhere", "start", ()),
     ("broker", "nonsense", (1, 2)),
     ("bridge.away", "stop", ()),
@@ -121,6 +136,31 @@ def prepare(manager: Manager) -> Any:
     return consumer
 
 
+def counted(manager: Manager) -> dict[str, Any]:
+    """Return what a message counter says of two messages that came while it was on, and its last day."""
+    broker = manager.ask
+    broker("broker", "createQueue", "counted", "counted", "ANYCAST")
+    broker("broker", "setMessageCounterSamplePeriod", 1000)
+    broker("broker", "enableMessageCounters")
+    producer = manager.connection.session().producer("queue://counted")
+    for _ in range(2):
+        producer.send(Message("x"))
+    found: dict[str, Any] = {}
+
+    def came() -> bool:
+        found.update(json.loads(broker("queue.counted", "listMessageCounter")))
+        return bool(found["count"] == 2)
+
+    assert wait_for(came)
+    assert isinstance(json.loads(broker("queue.counted", "listMessageCounterHistory"))["dayCounters"], list)
+    broker("broker", "disableMessageCounters")
+    broker("broker", "setMessageCounterSamplePeriod", 10_000)
+    broker("broker", "destroyQueue", "counted")
+    return {name: value for name, value in found.items() if "Timestamp" not in name and "Delta" not in name} | {
+        "names": list(found)
+    }
+
+
 def collect(broker: artemis.Artemis | Entrepot, known: dict[str, list[str]]) -> dict[str, Any]:
     manager = Manager(broker)
     try:
@@ -129,6 +169,7 @@ def collect(broker: artemis.Artemis | Entrepot, known: dict[str, list[str]]) -> 
         for kind, readers in known.items():
             values = {name: told(manager, CONTROLS[kind][1], name) for name in readers}
             shown[kind] = {name: one for name, one in values.items() if UNKNOWN not in str(one)}
+        shown["counter"] = counted(manager)
         shown["deeds"] = [told(manager, resource, name, *given) for resource, name, given in DEEDS]
         holder.close()
         return shown
@@ -156,6 +197,7 @@ def test_what_management_answers_is_what_artemis_answers(tmp_path: Path) -> None
         for name, value in theirs[kind].items():
             if re.sub("^(get|is)", "", name) in wanted:
                 assert (kind, name, mine[kind].get(name, "absent")) == (kind, name, value)
+    assert mine["counter"] == theirs["counter"]
     answers = zip(DEEDS, mine["deeds"], theirs["deeds"], strict=True)
     assert not [told for told in answers if told[1] != told[2]]
 

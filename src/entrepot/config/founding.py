@@ -65,6 +65,7 @@ def add_policies(config: BrokerConfig, policies: Policies) -> None:
     """Add what the configuration says about addresses. Raises InvalidOption."""
     for entry in config.policies:
         policies.put(entry.pattern, entry.settings, entry.routing, literal=entry.literal)
+    policies.base = dict(config.base)
     policies.namespace = config.serving.uuid_namespace
 
 

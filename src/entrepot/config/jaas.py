@@ -144,10 +144,11 @@ class _Login:
         self.directory = directory
         self.attribute = attribute
         self.reloads = False
+        self.files: tuple[str, str] | None = None  # of users with their passwords, and of their groups
 
     def of(self, modules: list[Module]) -> Security:
         """Return what the modules of one entry decide together. Raises InvalidConfiguration for what is not known."""
-        return replace(self._together(modules), reloads=self.reloads)
+        return replace(self._together(modules), reloads=self.reloads, files=self.files)
 
     def _together(self, modules: list[Module]) -> Security:
         family = self.family
@@ -248,6 +249,8 @@ class _Login:
         base = Path(module.options.get("baseDir", "") or self.directory)
         belongs: dict[str, list[str]] = {}
         roles_file, users_file = base / self._need(module, groups), base / self._need(module, users)
+        if users == self.family.users and module.name == self.family.properties and self.family.reloads:
+            self.files = (str(users_file.absolute()), str(roles_file.absolute()))
         if self.reloads:
             self.reader.sources.files.update(dict.fromkeys((roles_file, users_file)))
         for group, (members, _) in properties.parse(text_of(roles_file)).items():

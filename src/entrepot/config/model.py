@@ -300,6 +300,8 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
 
     ``refresh_ms``: how often its files are looked at for changes, 0 for never.
 
+    ``base``: settings of addresses that hold where no policy says otherwise; the policy of ``#`` has them too.
+
     ``family``: whose file it is. ``peering``: what the file says about other brokers. A running broker does not act on
     it, so it is never a change. ``ledger``: where each setting is said.
     """
@@ -309,6 +311,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     store: StoreOptions = StoreOptions()
     connectors: tuple[Connector, ...] = ()
     policies: tuple[PolicyEntry, ...] = ()
+    base: Mapping[str, Any] = {}
     destinations: tuple[Destination, ...] = ()
     addresses: tuple[AddressEntry, ...] = ()
     queues: tuple[QueueDefinition, ...] = ()

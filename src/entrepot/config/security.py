@@ -40,11 +40,15 @@ class SubjectEntry(Struct, frozen=True):
 
 
 class RuleEntry(Struct, frozen=True):
-    """Rights (bits of `core/security/access.py`) on what ``pattern`` covers, by group; ``routing`` UNTYPED: of any."""
+    """Rights (bits of `core/security/access.py`) on what ``pattern`` covers, by group; ``routing`` UNTYPED: of any.
+
+    ``said``: the permissions of Artemis that they come from, by group; None where they come from elsewhere.
+    """
 
     pattern: str
     grants: tuple[tuple[str, int], ...]
     routing: int = UNTYPED
+    said: tuple[tuple[str, tuple[str, ...]], ...] | None = None
     at: Spot = NOWHERE
 
 
@@ -54,7 +58,7 @@ class Security(Struct, frozen=True, kw_only=True):
     ``names_suffice``: who gives a name and no password is ``anonymous`` too. ``narrowest``: only the most specific of
     the rules that cover a destination counts (Artemis), not all of them (Classic). ``certified``: who comes over TLS,
     by his certificate alone, None for by his password; ``passwords``: whether others come in at all. ``reloads``: the
-    files of users count anew when they were changed.
+    files of users count anew when they were changed. ``files``: those of users and of roles that may be changed.
     """
 
     users: tuple[UserEntry, ...] | None = None
@@ -67,6 +71,7 @@ class Security(Struct, frozen=True, kw_only=True):
     certified: tuple[CertificateEntry, ...] | None = None
     passwords: bool = True
     reloads: bool = False
+    files: tuple[str, str] | None = None
 
     @property
     def guards(self) -> bool:
@@ -124,4 +129,5 @@ def _rule(entry: RuleEntry) -> Rule:
     grants: dict[str, int] = {}
     for group, rights in entry.grants:
         grants[group] = grants.get(group, 0) | rights
-    return Rule(entry.pattern, entry.routing, grants, entry.at)
+    said = None if entry.said is None else dict(entry.said)
+    return Rule(entry.pattern, entry.routing, grants, said, entry.at)

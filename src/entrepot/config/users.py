@@ -119,7 +119,7 @@ class _Reader:
             )
         names = [one if one == EVERYBODY else check_name(one, "group") for one in groups.split(",")]
         grants = tuple((name, granted) for name in names)
-        self.rules.append(RuleEntry(place.name, grants, place.routing, self.at))
+        self.rules.append(RuleEntry(place.name, grants, place.routing, at=self.at))
 
     def security(self) -> Security:
         """Return the whole."""

@@ -23,7 +23,7 @@ from entrepot.console.gate import Gate, address_of, refusal, tool
 from entrepot.console.jolokia.answering import Beans, answer, failure
 from entrepot.console.jolokia.artemis import ArtemisBeans
 from entrepot.console.jolokia.classic import ClassicBeans
-from entrepot.console.jolokia.requests import JolokiaRequest, decoded, of_body, of_path
+from entrepot.console.jolokia.requests import JolokiaRequest, decoded, echoed, of_body, of_path
 from entrepot.console.jolokia.world import World
 from entrepot.console.numbers import count
 from entrepot.console.watch import Watches
@@ -168,7 +168,7 @@ class Tools:
             if changes:
                 self._may_change(request, visitor)
         except EntrepotError as error:
-            return failure(error, raw), False
+            return failure(error, echoed(raw)), False
         beans: Beans = ClassicBeans(world, desk.send)
         if family == "artemis":
             beans = ArtemisBeans(world, desk.send, asked.attributes if asked.type == "read" else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
+from entrepot.core.addressing.amending import restore
 from entrepot.core.addressing.definition import decode, is_older
 from entrepot.core.addressing.standing import decode_divert, types_in
 from entrepot.core.broker import BrokerCore, selector_or_none
@@ -51,6 +52,7 @@ class Rebuilder(RecoverySink):
         self.ready: bool = False
         self.node_id: str = ""
         self.uuid: bytes = b""
+        self.queue_documents: list[tuple[int, bytes]] = []
         self.lease_documents: list[LeaseRecord] = []
         self.claim_documents: list[ClaimRecord] = []
         self.copies: dict[bytes, bytes] = {}
@@ -67,7 +69,7 @@ class Rebuilder(RecoverySink):
         elif kind == KIND_UUID:
             self.uuid = value
         elif kind == KIND_QUEUE:
-            self._queue(int.from_bytes(key, "big"), value)
+            self.queue_documents.append((int.from_bytes(key, "big"), value))
         elif kind == KIND_NUMBERS:
             broker.ids.reserved = int.from_bytes(value, "big")
             broker.ids.number = broker.ids.reserved
@@ -125,10 +127,14 @@ class Rebuilder(RecoverySink):
             queue.recovered(number, priority, expiration, deliveries, size)
 
     def documents_end(self) -> None:
-        """All documents came. A queue's may come after those of its leases, so leases wait until now."""
+        """All documents came. A queue is made by settings that a note may say, and a lease is one of a queue."""
         if self.ready:
             return
         self.ready = True
+        restore(self.broker.policies, self.broker.notes)
+        for identity, value in self.queue_documents:
+            self._queue(identity, value)
+        self.queue_documents.clear()
         self.broker.copies.recovered(self.copies)
         for record in self.lease_documents:
             self._lease(record)

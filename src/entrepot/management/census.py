@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.core.operators.census import Census, Component
 from entrepot.core.security.directory import Subject
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener
 from entrepot.management.components import Components
 from entrepot.management.configured import Configured
+from entrepot.management.parts_census import PartsCensus
 from entrepot.model.connected import ConnectionView, SessionView
 from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from entrepot.io.standby import Standby
 
 
-class OpenConnections(Census):
+class OpenConnections(PartsCensus):
     """The connections that ``listeners`` accepted and that are open; the list may grow."""
 
     def __init__(
@@ -36,7 +36,7 @@ class OpenConnections(Census):
         parts: Components | None = None,
     ) -> None:
         """``links``: the bridges, when there are any. ``trace``: the directory where the trace is kept."""
-        self.parts = Components(listeners, {}, links, lambda: None) if parts is None else parts
+        super().__init__(Components(listeners, {}, links, lambda: None) if parts is None else parts)
         self.listeners = listeners
         self.links = links
         self._trace = trace
@@ -106,14 +106,6 @@ class OpenConnections(Census):
         links = self.links()
         return [] if links is None else links.report()
 
-    def components(self, kind: str) -> list[str]:
-        """Return the names of those that there are of one kind."""
-        return self.parts.names(kind)
-
-    def component(self, kind: str, name: str) -> Component | None:
-        """Return one acceptor, bridge, cluster connection or broadcast group."""
-        return self.parts.find(kind, name)
-
     def syncs(self) -> dict[str, object]:
         """Return how long the disk took to make things durable."""
         return {} if self.disk is None else self.disk.sync_times.report()
@@ -137,18 +129,6 @@ class OpenConnections(Census):
     def connected(self) -> int:
         """Return how many connections were accepted in this run."""
         return sum(listener.accepted for listener in self.listeners)
-
-    def connectors(self) -> list[dict[str, object]]:
-        """Return the connectors of broker.xml."""
-        return self.parts.connectors()
-
-    def settings(self) -> Mapping[str, Callable[[], object]]:
-        """Return what the configuration says and is obeyed here."""
-        return self.parts.settings()
-
-    def reload(self) -> bool:
-        """Begin to read the configuration again; what comes of it is in the log."""
-        return self.parts.reload()
 
     def path(self, message: Message) -> list[str]:
         """Return the brokers that ``message`` came through."""

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from entrepot.cluster.carrying.connector import CoreConnector
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.model import BrokerConfig
+    from entrepot.core.operators.listing import Arguments
     from entrepot.io.reloading import Reloader
+    from entrepot.management.users import Users
 
 CONNECTS: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
 NETTY: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyAcceptorFactory"
@@ -58,6 +60,7 @@ class Components:
         self._routers: Final = routers
         self._reloader: Final = reloader
         self._directory: Final = directory
+        self._users: Users | None = None
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def name_of(self, listener: Listener) -> str:
@@ -121,6 +124,14 @@ class Components:
             "wildcardRoutingEnabled": lambda: serving.wildcards,
             "maxDiskUsage": lambda: usage.disk_percent_max or -1,
         }
+
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return what can be done to users."""
+        from entrepot.management.users import Users  # noqa: PLC0415 - few brokers are asked
+
+        if self._users is None:
+            self._users = Users(self.config, self.reload)
+        return self._users.operations()
 
     def reload(self) -> bool:
         """Begin to read the configuration again, unless that is under way; False when there is no file."""

@@ -14,8 +14,8 @@ from entrepot.console.jolokia.answering import answer
 from entrepot.console.jolokia.artemis import ArtemisBeans, _typed
 from entrepot.console.jolokia.classic import ClassicBeans
 from entrepot.console.jolokia.names import ObjectName, plain, quoted, unquoted
-from entrepot.console.jolokia.requests import BODY_MAX, BULK_MAX, JolokiaRequest, of_body, of_path, split
-from entrepot.console.jolokia.world import World
+from entrepot.console.jolokia.requests import BODY_MAX, BULK_MAX, JolokiaRequest, echoed, of_body, of_path, split
+from entrepot.console.jolokia.world import World, shape
 from entrepot.console.numbers import count, whole
 from entrepot.core.operators.views import QueueView
 
@@ -268,3 +268,20 @@ def test_requests_of_one_post_ask_a_broker_once() -> None:
             request = JolokiaRequest({"type": "search", "mbean": bean}, {})
             assert asyncio.run(answer(request, family(world, None)))["value"]
     assert len(table.asked) == len({(one[0], one[1], *map(str, one[2:])) for one in table.asked}), table.asked
+
+
+@pytest.mark.parametrize("operation", ["addUser", "resetUser(java.lang.String,java.lang.String,java.lang.String)"])
+def test_a_password_is_not_called_back(operation: str) -> None:
+    raw = {"type": "exec", "mbean": "a:b=c", "operation": operation, "arguments": ["ann", "secret", "all"]}
+    asked = JolokiaRequest(raw, {})
+    assert asked.arguments[1] == "secret"
+    assert asked.raw["arguments"] == ["ann", "****", "all"]
+    assert echoed({"operation": operation, "arguments": ["ann", None]})["arguments"] == ["ann", None]
+    assert echoed({"operation": operation}) == {"operation": operation}
+
+
+def test_what_changes_settings_users_and_counters_is_listed_with_its_forms() -> None:
+    operations = shape("artemis", "broker")["op"]
+    assert [len(form["args"]) for form in operations["addSecuritySettings"]] == [8, 9, 11, 13]
+    assert {"addAddressSettings", "addUser", "listUser", "enableMessageCounters", "scaleDown"} <= set(operations)
+    assert "listMessageCounter" in shape("artemis", "queue")["op"]

@@ -16,6 +16,7 @@ from entrepot.config.peering import GroupEntry, Peering, Position, Reference
 from entrepot.core.operators.controls import control
 from entrepot.management.census import OpenConnections
 from entrepot.management.components import Components
+from entrepot.management.parts_census import PartsCensus
 from kit import Rig
 
 
@@ -29,6 +30,12 @@ def office(**given: Any) -> tuple[Rig, OpenConnections]:
     )
     config = BrokerConfig(peering=Peering(broadcasts=(group,)))
     return rig, OpenConnections([], parts=Components([], {}, lambda: None, lambda: config, lambda: routers))
+
+
+def test_a_broker_without_a_file_has_no_users_to_change_and_nothing_to_read_again() -> None:
+    census = PartsCensus(Components([], {}, lambda: None, lambda: None))
+    assert not census.reload()
+    assert set(census.operations()) == {"addUser", "listUser", "removeUser", "resetUser"}
 
 
 def test_routers_and_broadcast_groups_show_what_the_file_says() -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.acceptors import Acceptors
-from entrepot.config.artemis.addresses import addresses, diverts, policies, queues
+from entrepot.config.artemis.addresses import addresses, base, diverts, policies, queues
 from entrepot.config.artemis.bootstrap import Bootstrap
 from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
@@ -131,6 +131,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
         store=_store(reader, core, persistent),
         connectors=Acceptors(reader, spoken).read(core),
         policies=policies(reader, core),
+        base=base(core),
         destinations=places,
         queues=made,
         diverts=diverts(reader, core),

@@ -23,15 +23,21 @@ ELSEWHERE: Final = ("internal", "auto-delete", "auto-delete-delay", "auto-delete
 ROUTINGS: Final[Mapping[str, int]] = {"STRIP": UNTYPED, "ANYCAST": ANYCAST, "MULTICAST": MULTICAST, "PASS": UNTYPED}
 
 
-def policies(reader: PartReader, core: Bean) -> tuple[PolicyEntry, ...]:
-    """Return the settings of addresses by pattern, Artemis' defaults among them."""
-    below = core.one("address-settings")
-    found: dict[str, dict[str, Any]] = {EVERYTHING: AddressSettings.defaults_in(Dialect.ARTEMIS)}
+def base(core: Bean) -> dict[str, Any]:
+    """Return the settings of an address of which nothing is said: Artemis' defaults, and those of the whole broker."""
+    found = AddressSettings.defaults_in(Dialect.ARTEMIS)
     ids = core.get("id-cache-size")
     if ids is not None:
-        found[EVERYTHING]["id_cache"] = max(int(ids), 0)
+        found["id_cache"] = max(int(ids), 0)
     if core.get("persist-delivery-count-before-delivery", False):
-        found[EVERYTHING]["mark_delivered"] = True  # of each further try there is a record anyway
+        found["mark_delivered"] = True  # of each further try there is a record anyway
+    return found
+
+
+def policies(reader: PartReader, core: Bean) -> tuple[PolicyEntry, ...]:
+    """Return the settings of addresses by pattern, those of `base` among them."""
+    below = core.one("address-settings")
+    found: dict[str, dict[str, Any]] = {EVERYTHING: base(core)}
     markers = core.text("literal-match-markers")
     if markers and len(markers) != 2:
         reader.error(core, f"{markers!r} is no pair", "give two characters: ()", "literal-match-markers")

@@ -28,6 +28,7 @@ from entrepot.core.addressing.address_settings import AddressSettings
 
 CONTENT: Final = "content"  # an attribute that stands for the text of the element itself
 
+COUNTED: Final = "message counters are enabled, and set, by operations of management"
 NO_JMX: Final = "there is no JMX here"
 ONE_THREAD: Final = "one thread takes all decisions"
 ONE_JOURNAL: Final = "bindings, messages, pages and large bodies are in one journal"
@@ -71,8 +72,8 @@ CORE: Final = Kind(
     obeyed("id-cache-size:number connection-ttl-override:number"),
     obeyed("configuration-file-refresh-period:number"),
     no_effect("names are resolved when they are dialled", "resolve-protocols:flag"),
-    no_effect("there are no samples to keep", "message-counter-enabled:flag message-counter-sample-period:ms"),
-    no_effect("there are no samples to keep", "message-counter-max-day-history:number"),
+    no_effect(COUNTED, "message-counter-enabled:flag message-counter-sample-period:ms"),
+    no_effect(COUNTED, "message-counter-max-day-history:number"),
     no_effect("nothing is dumped into the log", "server-dump-interval:number memory-measure-interval:number"),
     no_effect("there is no heap", "memory-warning-threshold:number"),
     no_effect(
@@ -184,7 +185,7 @@ ADDRESS_SETTING: Final = Kind(
     ),
     no_effect("Artemis itself looks at it nowhere: who may fail fails, and all others wait", "disk-full-policy:text"),
     otherwise("a producer is blocked before that", "max-size-bytes-reject-threshold:size=-1"),
-    no_effect("there are no samples to keep", "message-counter-history-day-limit:number"),
+    no_effect(COUNTED, "message-counter-history-day-limit:number"),
     obeyed("last-value-queue:flag"),
     no_effect("an address that was made by itself has had a queue", "auto-delete-addresses-skip-usage-check:flag"),
     no_effect("answers are cut by their own limits", "management-browse-page-size:number"),

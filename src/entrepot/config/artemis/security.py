@@ -1,21 +1,13 @@
 """``security-settings``, and the users of ``login.config`` beside the file (artemis.md 7.1).
 
-Artemis guards what a client causes: a durable subscription is ``createDurableQueue``, a plain one of a topic
-``createNonDurableQueue``. Here rights are about what a client does (`core/security/access.py`), so those
-are read together:
-
-    consume of a queue                 consume
-    consume of a topic                 consume, and createNonDurableQueue or createDurableQueue
-    subscribe durably, unsubscribe     createDurableQueue and deleteDurableQueue
-    create, delete                     of a queue: ...Address and ...DurableQueue, of a topic: ...Address
-
-A role that has a part of what is needed may less than in Artemis, never more, and a finding says so.
+Which rights here a set of permissions is: `core/security/permissions.py`. A role that has a part of what is needed may
+less than in Artemis, and a finding says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -28,39 +20,25 @@ from entrepot.config.jaas import Family, login, names, plain
 from entrepot.config.reading import Bean, Reader
 from entrepot.config.security import OPEN, RuleEntry, Security
 from entrepot.config.users import WATCHED
-from entrepot.core.security.access import (
-    BROWSE,
-    CONSUME,
-    CREATE,
-    DELETE,
-    EDIT,
-    EVERYBODY,
-    MANAGE,
-    SEND,
-    SUBSCRIBE,
-    VIEW,
-)
+from entrepot.core.security.access import CONSUME, EVERYBODY
 from entrepot.core.security.passwords import PBKDF2, Kept
+from entrepot.core.security.permissions import (
+    CAUSED,
+    OF_OPERATIONS,
+    SIMPLE,
+    Kinds,
+    granted,
+    of_queue,
+    of_temporary,
+    of_topic,
+)
 from entrepot.model.address import ANYCAST, MULTICAST
-
-Kinds = dict[str, bool]  # the types of permission of one role, as a set with an order
 
 MODULES: Final = "org.apache.activemq.artemis.spi.core.security.jaas."
 EVERYTHING: Final = "#"
 PASSWORD_CODEC: Final = "org.apache.activemq.jaas.properties.password.codec"
 MASKED: Final = re.compile(r"ENC\((?P<inside>.*)\)", re.DOTALL)
 
-SIMPLE: Final[Mapping[str, int]] = {"send": SEND, "consume": CONSUME, "browse": BROWSE, "manage": MANAGE}
-CAUSED: Final = (
-    "createAddress",
-    "deleteAddress",
-    "createDurableQueue",
-    "deleteDurableQueue",
-    "createNonDurableQueue",
-    "deleteNonDurableQueue",
-)
-OF_OPERATIONS: Final[Mapping[str, int]] = {"view": VIEW, "edit": EDIT}
-"""What single operations of management take, with ``management-message-rbac``."""
 HALVES: Final = (
     ("createAddress", "createDurableQueue", "make no queue by using it"),
     ("deleteAddress", "deleteDurableQueue", "remove no queue"),
@@ -137,8 +115,9 @@ def security(reader: PartReader, core: Bean, bootstrap: Bootstrap | None) -> Sec
         reader.warn(about, "nobody has any right: there is no security-setting", "add one for #")
     rules: list[RuleEntry] = []
     for match, roles in held.items():
-        rules.append(RuleEntry(match, _granted(roles, _of_queue), ANYCAST, spots[match]))
-        rules.append(RuleEntry(match, _granted(roles, _of_topic), MULTICAST, spots[match]))
+        said = tuple((role, tuple(kinds)) for role, kinds in roles.items())
+        rules.append(RuleEntry(match, granted(roles, of_queue), ANYCAST, said, at=spots[match]))
+        rules.append(RuleEntry(match, granted(roles, of_topic), MULTICAST, said, at=spots[match]))
     return Security(
         users=found.users,
         anonymous=found.anonymous,
@@ -146,10 +125,11 @@ def security(reader: PartReader, core: Bean, bootstrap: Bootstrap | None) -> Sec
         names_suffice=found.names_suffice,
         rules=(*rules, *(RuleEntry(name, ((EVERYBODY, CONSUME),), MULTICAST) for name in WATCHED)),
         temporary=RuleEntry(
-            EVERYTHING, _granted(held.get(EVERYTHING, {}), _of_temporary), at=spots.get(EVERYTHING, NOWHERE)
+            EVERYTHING, granted(held.get(EVERYTHING, {}), of_temporary), at=spots.get(EVERYTHING, NOWHERE)
         ),
         narrowest=True,
         reloads=found.reloads,
+        files=found.files,
     )
 
 
@@ -221,46 +201,3 @@ def _say_halves(reader: PartReader, bean: Bean, held: dict[str, Kinds]) -> None:
         if found:
             what = f"{', '.join(found)} may {loss}: that takes {one} and {other} together"
             reader.warn(bean, what, "give both where that is wanted", "match")
-
-
-def _granted(held: dict[str, Kinds], of: Callable[[Kinds], int]) -> tuple[tuple[str, int], ...]:
-    return tuple((role, of(kinds)) for role, kinds in held.items())
-
-
-def _common(kinds: Kinds) -> int:
-    found = 0
-    for kind, right in {**SIMPLE, **OF_OPERATIONS}.items():
-        if kind in kinds:
-            found |= right
-    if "createDurableQueue" in kinds and "deleteDurableQueue" in kinds:
-        found |= SUBSCRIBE
-    return found
-
-
-def _of_queue(kinds: Kinds) -> int:
-    found = _common(kinds)
-    if "createAddress" in kinds and "createDurableQueue" in kinds:
-        found |= CREATE
-    if "deleteAddress" in kinds and "deleteDurableQueue" in kinds:
-        found |= DELETE
-    return found
-
-
-def _of_topic(kinds: Kinds) -> int:
-    found = _common(kinds)
-    if "createNonDurableQueue" not in kinds and "createDurableQueue" not in kinds:
-        found &= ~CONSUME
-    if "createAddress" in kinds:
-        found |= CREATE
-    if "deleteAddress" in kinds:
-        found |= DELETE
-    return found
-
-
-def _of_temporary(kinds: Kinds) -> int:
-    found = _common(kinds) & ~SUBSCRIBE
-    if "createAddress" in kinds and "createNonDurableQueue" in kinds:
-        found |= CREATE
-    if "deleteNonDurableQueue" in kinds:
-        found |= DELETE
-    return found

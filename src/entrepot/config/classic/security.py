@@ -161,7 +161,7 @@ def _entries(reader: Reader, bean: Bean) -> list[RuleEntry]:
         if bean.element.path.rpartition("/")[0].endswith("defaultEntry"):
             return [RuleEntry(EVERYTHING, grants, at=bean.spot())]
         reader.error(bean, "it says for no destination", "give queue or topic")
-    return [RuleEntry(place.name, grants, place.routing, bean.spot()) for place in places]
+    return [RuleEntry(place.name, grants, place.routing, at=bean.spot()) for place in places]
 
 
 def _grants(bean: Bean) -> tuple[tuple[str, int], ...]:

@@ -18,12 +18,26 @@ BULK_MAX: Final = 200  # requests in one POST
 DEPTH_MAX: Final = 100
 
 
+SECRETS: Final = {"addUser": 1, "resetUser": 1}
+"""Operations that take a password, and which argument it is."""
+HIDDEN: Final = "****"
+
+
+def echoed(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return a request as it is called back to who asked: without a password."""
+    at = SECRETS.get(str(raw.get("operation") or "").partition("(")[0])
+    given = raw.get("arguments")
+    if at is None or not isinstance(given, list) or len(given) <= at or given[at] is None:
+        return raw
+    return {**raw, "arguments": [HIDDEN if place == at else value for place, value in enumerate(given)]}
+
+
 class JolokiaRequest:
     """One request. ``raw``: what it is called back to who asked; ``attributes`` None: all."""
 
     def __init__(self, raw: dict[str, Any], config: Mapping[str, Any]) -> None:
         """Raises Refused."""
-        self.raw: Final = raw
+        self.raw: Final = echoed(raw)
         self.config: Final = {**config, **_mapping(raw.get("config"), "config")}
         self.type: Final = str(raw.get("type") or "").lower()
         if self.type not in TYPES:

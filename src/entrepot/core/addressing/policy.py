@@ -30,6 +30,7 @@ from entrepot.model.address import ANYCAST, UNTYPED
 
 DELAY_MOST: Final = float(1 << 60)  # ns: 36 years
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|.*-[0-9]+-[0-9]+-[0-9]+:[0-9]+:[0-9]+", re.DOTALL)
+EVERYTHING: Final = "#"  # as a pattern, in the words of Artemis
 NAMES_KEPT: Final = 10_000  # names come from clients: a cache of them must not grow for ever
 
 
@@ -191,7 +192,8 @@ class Policy:
 class Entry:
     """The settings of one pattern, by attribute. ``routing``: what it is for, queues or topics; UNTYPED for both."""
 
-    def __init__(self, number: int, settings: dict[str, Any], routing: int) -> None:
+    def __init__(self, pattern: str, number: int, settings: dict[str, Any], routing: int) -> None:
+        self.pattern: str = pattern
         self.number: int = number
         self.settings: dict[str, Any] = settings
         self.routing: int = routing
@@ -202,6 +204,9 @@ class Policies:
 
     Artemis' settings hold for an address whatever is done with it; an entry of Classic holds for queues or for topics,
     and ``typed`` says that there is such an entry.
+
+    ``amended``: what an operator of the running broker said of a pattern; it stands in the place of all that was added
+    for the pattern (`core/addressing/amending.py`). ``base``: what holds below all.
     """
 
     def __init__(self) -> None:
@@ -212,6 +217,8 @@ class Policies:
         self.namespace: str = (
             ""  # before names that are UUIDs (uuid-namespace); "": they have the settings of their own
         )
+        self.base: dict[str, Any] = {}
+        self.amended: dict[str, Entry] = {}
         self.merged: dict[str, Policy] = {}
         self.made: dict[tuple[int, ...], Policy] = {}  # by the entries that say something
 
@@ -225,13 +232,43 @@ class Policies:
         Raises InvalidOption.
         """
         AddressSettings(**values)  # refuses what is out of range
-        entry = Entry(self.added, dict(values), routing)
+        entry = Entry(pattern, self.added, dict(values), routing)
         if literal:
             self.literal.setdefault(pattern, []).append(entry)
         else:
             self.entries.insert(pattern, entry)
         self.added += 1
         self.typed = self.typed or routing != UNTYPED
+        self.forget()
+
+    def amend(self, pattern: str, values: Mapping[str, Any] | None) -> None:
+        """Let ``values`` hold for ``pattern`` in the place of what was added for it; None: that holds again.
+
+        Raises InvalidOption, InvalidDestination: nothing is changed then.
+        """
+        entry: Entry | None = None
+        if values is not None:
+            AddressSettings(**values)
+            base: dict[str, Any] = self.base if pattern == EVERYTHING else {}
+            entry = Entry(pattern, self.added, {**base, **values}, UNTYPED)
+            self.entries.insert(pattern, entry)
+            self.added += 1
+        before = self.amended.pop(pattern, None)
+        if before is not None:
+            self.entries.remove(pattern, before)
+        if entry is not None:
+            self.amended[pattern] = entry
+        self.forget()
+
+    def unamend(self) -> None:
+        """Be as before the first `amend`: a broker begins anew with what its journal has."""
+        for pattern, entry in self.amended.items():
+            self.entries.remove(pattern, entry)
+        self.amended = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Merge anew what is asked for from now on."""
         self.merged.clear()
         self.made.clear()
 
@@ -242,8 +279,9 @@ class Policies:
         self.typed = other.typed
         self.literal = other.literal
         self.namespace = other.namespace
-        self.merged.clear()
-        self.made.clear()
+        self.base = other.base
+        self.amended = other.amended
+        self.forget()
 
     def of(self, name: str, routing: int = UNTYPED) -> Policy:
         """Return the policy of the address ``name`` as what ``routing`` says; UNTYPED is taken for a queue."""
@@ -261,7 +299,13 @@ class Policies:
     def _merge(self, name: str, routing: int) -> Policy:
         if self.namespace and UUID.fullmatch(name):
             name = f"{self.namespace}.{name}"
-        found = [*self.entries.lookup_ranked(name), *self.literal.get(name, ())]
+        amended = self.amended
+        ranked = [
+            one
+            for one in self.entries.lookup_ranked(name)
+            if amended.get(one.pattern, one) is one or one.routing != UNTYPED
+        ]
+        found = [*ranked, *self.literal.get(name, ())]
         entries = [one for one in found if one.routing in (UNTYPED, routing)]
         key = tuple([one.number for one in entries])
         policy = self.made.get(key)

@@ -106,6 +106,10 @@ class Queues:
     def govern(self, policies: Policies) -> None:
         """Let ``policies`` hold for every address from now on, and in the next turns for queues that exist."""
         self.policies.take_over(policies)
+        self.regovern()
+
+    def regovern(self) -> None:
+        """Give every queue its policy anew in the next turns: what holds for addresses was changed."""
         self.table.version += 1
         self.governing.left = list(self.table.queues.values())
         if not self.governing.waiting:

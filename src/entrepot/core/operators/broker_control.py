@@ -6,21 +6,23 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from entrepot.base.environment import MILLISECOND, UNLIMITED
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.machines import machine_of
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import entitlements, tables, upkeep, views
 from entrepot.core.operators.address_control import AddressControl, address_named
-from entrepot.core.operators.control import DESCRIBED_MOST, PAGE, Control, Described, fields_of, json_of, rows_of
+from entrepot.core.operators.amending_verbs import Amending
+from entrepot.core.operators.control import DESCRIBED_MOST, Control, Described, fields_of, json_of, rows_of
 from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
 from entrepot.core.operators.explaining import explained
+from entrepot.core.operators.leaving import refuse_replay, scale_down
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
 from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
 from entrepot.core.operators.remembering import remember_octets, remember_texts
 from entrepot.core.operators.roles import role_rows, roles
+from entrepot.core.operators.sampling_verbs import BrokerSampling
 from entrepot.core.operators.settings_page import settings_page
 from entrepot.core.operators.storage import storage
 from entrepot.core.operators.tables import Page
@@ -82,6 +84,7 @@ class BrokerControl(Control):
             "connectorsAsJSON": lambda: json_of(self.census.connectors()),
             "totalConnectionCount": self.census.connected,
             **self.census.settings(),
+            **BrokerSampling(broker, self.census).attributes(),
         }
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
@@ -106,7 +109,9 @@ class BrokerControl(Control):
             "getQueueNames": self._queue_names,
             "getAddressInfo": lambda given: address_text(broker, address_named(broker, given.text(0))),
             "listBindingsForAddress": self._bindings,
-            "getAddressSettingsAsJSON": self._settings,
+            **Amending(broker).operations(),
+            **census.operations(),
+            **BrokerSampling(broker, census).operations(),
             "listAddresses": self._list_addresses,
             "listQueues": lambda given: Page(list(broker.table.queues.values()), QUEUES, given),
             "listConsumers": lambda given: Page(
@@ -150,6 +155,8 @@ class BrokerControl(Control):
             "describeClusters": lambda given: census.clusters(),
             "describeRouters": lambda given: census.routers(),
             "drain": lambda given: census.drain(given.text(0, "begin"), given.text(1, "")),
+            "scaleDown": lambda given: scale_down(census, given),
+            "replay": refuse_replay,
             "verifyReplicas": lambda given: census.verify(given.number(0, 0)),
             "forceFailover": lambda given: census.step_down(),
             "updateDuplicateIdCache": lambda given: remember_texts(broker, given),
@@ -227,31 +234,6 @@ class BrokerControl(Control):
             f"consumers={one.consumers()}]"
             for group in groups
             for one in group.bindings
-        )
-
-    def _settings(self, given: Arguments) -> str:
-        """Return what is set for an address, by the names of Artemis; octets and ms, -1 for no limit."""
-        policy = self.broker.policies.of(given.text(0))
-        limit = int(policy.max_octets)
-        return json_of(
-            {
-                "maxSizeBytes": -1 if limit == UNLIMITED else limit,
-                "maxDeliveryAttempts": int(policy.max_deliveries),
-                "redeliveryDelay": max(0, int(policy.redelivery_delay) // MILLISECOND),
-                "redeliveryMultiplier": float(policy.redelivery_multiplier),
-                "deadLetterAddress": policy.dead_letter_address or None,
-                "expiryAddress": policy.expiry_address or None,
-                "expiryDelay": int(policy.expiry_ms),
-                "minExpiryDelay": int(policy.expiry_ms_min),
-                "maxExpiryDelay": int(policy.expiry_ms_max),
-                "autoCreateQueues": policy.auto_create,
-                "autoCreateAddresses": policy.given.auto_create_addresses,
-                "autoDeleteAddresses": policy.given.auto_delete_addresses,
-                "autoDeleteQueues": policy.of_auto_created.auto_delete,
-                "defaultMaxConsumers": int(policy.of_created.max_consumers),
-                "defaultExclusiveQueue": policy.of_created.exclusive,
-                "managementBrowsePageSize": PAGE,
-            }
         )
 
     # -- of who is there -----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from entrepot.model.message import Message
 
 if TYPE_CHECKING:
     from entrepot.core.operators.listing import Arguments
+    from entrepot.core.operators.samples import Samples
 
 
 class Component:
@@ -49,10 +50,11 @@ class Written:
 class Census:
     """What the surroundings of a broker know about it: who is connected. The node has one that knows.
 
-    ``written``: what it was told.
+    ``written``: what it was told. ``samples``: the message counters, from the first question about them on.
     """
 
     written: Written = Written()
+    samples: Samples | None = None
 
     def count(self) -> int:
         """Return how many connections are open."""
@@ -89,6 +91,10 @@ class Census:
     def switch_connector(self, name: str, start: bool) -> bool:
         """Start or stop the network connector ``name``; False when there is none."""
         return False
+
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return more that can be done to the broker, and is done in its surroundings."""
+        return {}
 
     def components(self, kind: str) -> list[str]:
         """Return the names of the acceptors, bridges, ... that there are (`core/operators/component_control.py`)."""

@@ -27,7 +27,10 @@ PAGE: Final = 200  # messages of a page when the caller does not say: Artemis' m
 
 
 class Work(Protocol):
-    """An operation that goes on in steps: call `step` until it says True, then `result`."""
+    """An operation that goes on in steps: call `step` until it says True, then `result`.
+
+    Work that others do, a thread say, has an attribute ``pause``: ns from one look at it to the next.
+    """
 
     def step(self) -> bool:
         """Do a bounded part; return whether that was the last one. Raises EntrepotError: it is over then."""

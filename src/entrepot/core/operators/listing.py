@@ -36,6 +36,15 @@ class Arguments:
         """Return a text; null is none."""
         return str(self._read(at, default, str, "a text"))
 
+    def secret(self, at: int, default: str | None = None) -> str:
+        """Return a text that no refusal repeats; null is none."""
+        value = self.values[at] if len(self.values) > at else None
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            raise Refused(f"argument {at + 1} of {self.operation} is no text", remedy="give a text")
+        return value
+
     def number(self, at: int, default: int | None = None) -> int:
         """Return a whole number."""
         found = self._read(at, default, int, "a whole number")
@@ -50,6 +59,11 @@ class Arguments:
     def identity(self, at: int) -> str | int:
         """Return a message id: a text, or the broker's number for it."""
         return self.number(at) if self.is_number(at) else self.text(at)
+
+    def no_more_than(self, most: int, remedy: str) -> None:
+        """Refuse more arguments than ``most``, and say what to give."""
+        if len(self.values) > most:
+            raise Refused(f"{self.operation} has {len(self.values)} arguments", remedy=remedy)
 
     def texts(self, at: int) -> list[str]:
         """Return a list of texts."""

@@ -25,6 +25,7 @@ from entrepot.core.operators.census import Census
 from entrepot.core.operators.rbac import VIEWS, Guard
 from entrepot.core.operators.said import ANSWER_LANGUAGE, Said
 from entrepot.core.operators.service import TurnedService
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.security.access import MANAGEMENT
 from entrepot.core.security.directory import Subject
 from entrepot.journal.log import Waiter
@@ -82,6 +83,18 @@ class _Stored(Waiter):
         self.management.finished(self.request)
 
 
+class _Resting(Alarm):
+    """Looks again at a request after a while."""
+
+    def __init__(self, due: int, management: Management, request: _Request) -> None:
+        super().__init__(due)
+        self.management = management
+        self.request = request
+
+    def ring(self, now: int) -> None:
+        self.management.rested(self.request)
+
+
 class Management(TurnedService):
     """The service at `ADDRESS`. ``open`` is what was begun, ``ready`` what only has to be answered."""
 
@@ -91,6 +104,7 @@ class Management(TurnedService):
         self.open: deque[_Request] = deque()
         self.ready: deque[_Request] = deque()
         self.storing = 0
+        self.resting = 0  # requests whose work others do
         self.guard: Guard | None = None  # asks for rights on each operation
 
     def take(self, message: Message, routing: int) -> None:
@@ -100,7 +114,7 @@ class Management(TurnedService):
             request.subjects = self.census.subjects(str(message.origin))
         if not request.correlation_id:
             request.correlation_id = self.broker.ids.identity_of(message)
-        if len(self.open) + len(self.ready) + self.storing >= REQUESTS_MAX:
+        if len(self.open) + len(self.ready) + self.storing + self.resting >= REQUESTS_MAX:
             if len(self.ready) >= 2 * REQUESTS_MAX:  # even to refuse costs something
                 announcing.dropped(self.broker.hub, Place("", ADDRESS, ANYCAST), message, "", Reason(TOO_MANY_REQUESTS))
                 return
@@ -129,8 +143,17 @@ class Management(TurnedService):
         if self._step(request):
             self.storing += 1
             self.broker.journal.confirm(_Stored(self, request), b"")
+        elif pause := int(getattr(request.work, "pause", 0)):
+            self.resting += 1
+            self.broker.timetable.add(_Resting(int(self.broker.now) + pause, self, request))
         else:
             self.open.append(request)
+
+    def rested(self, request: _Request) -> None:
+        """Look again at work that others do."""
+        self.resting -= 1
+        self.open.append(request)
+        self.ask_turn()
 
     def finished(self, request: _Request) -> None:
         """Answer ``request`` soon: its changes are on disk, or it is known that they are not."""

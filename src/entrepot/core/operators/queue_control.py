@@ -29,6 +29,7 @@ from entrepot.core.operators.control import (
 from entrepot.core.operators.letters import letters_in
 from entrepot.core.operators.listing import Arguments, Listing, message_row
 from entrepot.core.operators.posting import post
+from entrepot.core.operators.sampling_verbs import queue_sampling
 from entrepot.core.operators.showing import Shown
 from entrepot.core.operators.tables import Column, Columns
 from entrepot.core.operators.tally import Chunks, Grouped, figures, in_flight, waiting
@@ -155,41 +156,45 @@ class QueueControl(Control):
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
         """Return what can be done to a queue."""
-        return self._more() | {
-            "describe": lambda given: fields_of(views.queue_view(self.broker, self.queue)),
-            "describeMessage": lambda given: Shown(self.broker, self.census, self.queue, given.identity(0)),
-            "describeLetters": lambda given: msgspec.to_builtins(letters_in(self.broker, self.queue)),
-            "pause": lambda given: upkeep.pause(self.broker, self.name),
-            "resume": lambda given: upkeep.resume(self.broker, self.name),
-            "countMessages": self._count,
-            "listMessages": self._list,
-            "listMessagesAsJSON": lambda given: self._list(given, as_text=True),
-            "browse": self._browse,
-            "removeMessages": self._remove_several,
-            "removeAllMessages": lambda given: Counted(Purge(self.broker, self.name)),
-            "purge": lambda given: Counted(Purge(self.broker, self.name, most_of(given, 0))),
-            "moveMessages": lambda given: self._move_several(given, copies=False),
-            "copyMessages": lambda given: self._move_several(given, copies=True),
-            "retryMessages": self._retry_several,
-            "sendMessagesToDeadLetterAddress": self._bury_several,
-            "removeMessage": lambda given: Found(Removal(self.broker, self.name, given.identity(0))),
-            "moveMessage": self._move_one,
-            "retryMessage": lambda given: self._one(given, Retry(self.broker, self.name)),
-            "enable": lambda given: self._enable(enabled=True),
-            "disable": lambda given: self._enable(enabled=False),
-            "expireMessages": self._expire_several,
-            "expireMessage": lambda given: self._one(given, Expiry(self.broker, self.name)),
-            "listDeliveringMessagesAsJSON": lambda given: json_of(self._in_flight()),
-            "listScheduledMessagesAsJSON": lambda given: json_of(self._set_aside()),
-            "sendMessageToDeadLetterAddress": lambda given: self._one(given, Burial(self.broker, self.name)),
-            "peekFirstMessageAsJSON": lambda given: json_of(self._first_row()),
-            "listConsumersAsJSON": self._consumers,
-            "listGroupsAsJSON": self._groups,
-            "getGroupCount": lambda given: self.get("groupCount"),
-            "flushExecutor": lambda given: None,
-            "resetGroup": lambda given: self.queue.dispatcher.close_group(given.text(0)),
-            "resetAllGroups": lambda given: self.queue.dispatcher.close_group(""),
-        }
+        return (
+            self._more()
+            | queue_sampling(self.broker, self.census, self.queue)
+            | {
+                "describe": lambda given: fields_of(views.queue_view(self.broker, self.queue)),
+                "describeMessage": lambda given: Shown(self.broker, self.census, self.queue, given.identity(0)),
+                "describeLetters": lambda given: msgspec.to_builtins(letters_in(self.broker, self.queue)),
+                "pause": lambda given: upkeep.pause(self.broker, self.name),
+                "resume": lambda given: upkeep.resume(self.broker, self.name),
+                "countMessages": self._count,
+                "listMessages": self._list,
+                "listMessagesAsJSON": lambda given: self._list(given, as_text=True),
+                "browse": self._browse,
+                "removeMessages": self._remove_several,
+                "removeAllMessages": lambda given: Counted(Purge(self.broker, self.name)),
+                "purge": lambda given: Counted(Purge(self.broker, self.name, most_of(given, 0))),
+                "moveMessages": lambda given: self._move_several(given, copies=False),
+                "copyMessages": lambda given: self._move_several(given, copies=True),
+                "retryMessages": self._retry_several,
+                "sendMessagesToDeadLetterAddress": self._bury_several,
+                "removeMessage": lambda given: Found(Removal(self.broker, self.name, given.identity(0))),
+                "moveMessage": self._move_one,
+                "retryMessage": lambda given: self._one(given, Retry(self.broker, self.name)),
+                "enable": lambda given: self._enable(enabled=True),
+                "disable": lambda given: self._enable(enabled=False),
+                "expireMessages": self._expire_several,
+                "expireMessage": lambda given: self._one(given, Expiry(self.broker, self.name)),
+                "listDeliveringMessagesAsJSON": lambda given: json_of(self._in_flight()),
+                "listScheduledMessagesAsJSON": lambda given: json_of(self._set_aside()),
+                "sendMessageToDeadLetterAddress": lambda given: self._one(given, Burial(self.broker, self.name)),
+                "peekFirstMessageAsJSON": lambda given: json_of(self._first_row()),
+                "listConsumersAsJSON": self._consumers,
+                "listGroupsAsJSON": self._groups,
+                "getGroupCount": lambda given: self.get("groupCount"),
+                "flushExecutor": lambda given: None,
+                "resetGroup": lambda given: self.queue.dispatcher.close_group(given.text(0)),
+                "resetAllGroups": lambda given: self.queue.dispatcher.close_group(""),
+            }
+        )
 
     def _first_row(self) -> dict[str, Any] | None:
         found = self.queue.stock.walk().step(1)

@@ -85,13 +85,24 @@ VERBS: Final[Mapping[int, str]] = {
 
 
 class Rule:
-    """Rights on what ``pattern`` covers: group -> rights. ``routing`` UNTYPED: of any kind. ``at``: where it is."""
+    """Rights on what ``pattern`` covers: group -> rights. ``routing`` UNTYPED: queues and topics. ``at``: where it is.
 
-    def __init__(self, pattern: str, routing: int, grants: Mapping[str, int], at: Spot = NOWHERE) -> None:
+    ``said``: group -> the permissions of Artemis that these rights come from, where they do.
+    """
+
+    def __init__(
+        self,
+        pattern: str,
+        routing: int,
+        grants: Mapping[str, int],
+        said: Mapping[str, Iterable[str]] | None = None,
+        at: Spot = NOWHERE,
+    ) -> None:
         self.at: Final = at
         self.pattern: Final = pattern
         self.routing: Final = routing
         self.grants: Final = dict(grants)
+        self.said: Final = None if said is None else {group: tuple(kinds) for group, kinds in said.items()}
 
     def given(self, subject: Subject) -> int:
         """Return the rights of ``subject``."""
@@ -188,6 +199,7 @@ class Access:
         self._narrowest = False
         self._peer: User | None = None  # the nodes of the cluster
         self.epoch = 0
+        self.amended: dict[str, _Replaced] = {}  # patterns of which an operator of the running broker says something
         self.management = MANAGEMENT  # rights on this address are those to manage, wherever a request is sent
         self._topics: dict[str, None] = {}  # that were made by somebody who may: they exist for the others
 
@@ -215,6 +227,7 @@ class Access:
         self.epoch += 1
         self._temporary = temporary
         self._rules = known
+        self.amended = {}
 
     @property
     def guarded(self) -> bool:
@@ -446,6 +459,54 @@ class Access:
         if queue is not None and queue.temporary and queue.routing == ANYCAST:
             return True
         return destination.name.startswith(TEMPORARY_NAMES)
+
+
+class _Replaced:
+    """What the configuration says on a pattern where an operator says something else."""
+
+    def __init__(self, rules: list[Rule], temporary: Rule | None) -> None:
+        self.rules: Final = rules
+        self.temporary: Final = temporary
+
+
+def amend(access: Access, pattern: str, rules: list[Rule] | None, temporary: Rule | None = None) -> None:
+    """Let ``rules`` hold for ``pattern``, and no others that are about it; None: those of the configuration again.
+
+    ``temporary``: rights on temporary destinations, None: they stay. Without rules at all nothing changes. Who sends is
+    looked at once more.
+    """
+    known = access._rules
+    if known is None:
+        return
+    had = [rule for each, rule in known.items() if each == pattern]
+    replaced = access.amended.pop(pattern, None)
+    if rules is None and replaced is None:
+        return
+    if replaced is None:
+        replaced = _Replaced(had, access._temporary if temporary is not None else None)
+    for rule in had:
+        known.remove(pattern, rule)
+    for rule in replaced.rules if rules is None else rules:
+        known.insert(pattern, rule)
+    if rules is not None:
+        access.amended[pattern] = replaced
+        access._temporary = temporary or access._temporary
+    elif replaced.temporary is not None:
+        access._temporary = replaced.temporary
+    access.epoch += 1
+
+
+def adds_up(access: Access) -> bool:
+    """Return whether all rules count that cover a destination, as in Classic, and not the most specific one alone."""
+    return not access._narrowest
+
+
+def said(access: Access, name: str) -> Mapping[str, tuple[str, ...]] | None:
+    """Return group -> the permissions of Artemis on the address ``name``; None where rights come from elsewhere."""
+    if access._rules is None or not access._narrowest:
+        return None
+    rules = [rule for rule in access._rules.lookup_ranked(name) if rule.said is not None]
+    return rules[-1].said if rules else None
 
 
 def grants(access: Access, name: str, routing: int) -> dict[str, int]:

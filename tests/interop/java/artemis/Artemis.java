@@ -8,9 +8,10 @@ import org.apache.activemq.artemis.core.config.impl.FileConfiguration;
 import org.apache.activemq.artemis.core.server.impl.ActiveMQServerImpl;
 import org.apache.activemq.artemis.core.security.CheckType;
 import org.apache.activemq.artemis.core.security.Role;
+import org.apache.activemq.artemis.spi.core.security.ActiveMQJAASSecurityManager;
 import org.apache.activemq.artemis.spi.core.security.ActiveMQSecurityManager;
 
-/** Runs an Artemis broker from the broker.xml that it is given, until it is killed, or stopped by SIGTERM. USER:PASSWORD, if given, is the only user. */
+/** Runs an Artemis broker from the broker.xml that it is given, until it is killed, or stopped by SIGTERM. USER:PASSWORD, if given, is the only user; with a login.config for JAAS its entry "activemq" decides. */
 public class Artemis {
     public static void main(String[] args) throws Exception {
         FileConfiguration configuration = new FileConfiguration();
@@ -18,7 +19,8 @@ public class Artemis {
         deployment.addDeployable(configuration);
         deployment.readConfiguration();
         String only = args.length > 1 ? args[1] : null;
-        ActiveMQSecurityManager security = new ActiveMQSecurityManager() {
+        boolean jaas = System.getProperty("java.security.auth.login.config") != null;
+        ActiveMQSecurityManager security = jaas ? new ActiveMQJAASSecurityManager("activemq") : new ActiveMQSecurityManager() {
             @Override public boolean validateUser(String user, String password) {
                 return only == null || only.equals(user + ":" + password);
             }
