@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from entrepot.io.reloading import Origin, Reloader
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
+    from entrepot.management.telemetry import Telemetry
 
 DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
 MEMORY_LIMIT: Final = 512 * MIB
@@ -78,7 +79,7 @@ class NodeOptions:
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.
-    ``origin``: the files of ``config``, which are read again when one of them was changed.
+    ``origin``: the files of ``config``, which are read again when one of them was changed. ``telemetry``: set it later.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class NodeOptions:
         origin: Origin | None = None,
     ) -> None:
         self.origin = origin
+        self.telemetry: Telemetry | None = None
         self.trace = trace
         self.trace_limit = trace_limit
         self.shared = shared
@@ -155,9 +157,7 @@ class Node:
         self._contacts: Contacts | None = None
         self._reloader: Reloader | None = None
         self._door: Door | None = None
-        self._traces: TraceFiles | None = None
-        if options.trace is not None:
-            self._traces = TraceFiles(options.trace, limit=options.trace_limit)
+        self._traces = None if options.trace is None else TraceFiles(options.trace, limit=options.trace_limit)
         self._announcers: list[Announcer] = []
         self._turn: BrokerTurn | None = None
         self._hasher: ThreadHasher | None = None
@@ -446,6 +446,8 @@ class Node:
         ports = Ports(journal, SystemEntropy(), Hub([self.fact_log]), sink=self._traces, say=log_bridges)
         made = Assembly(self.plan, ports)
         broker = made.broker
+        if self.options.telemetry is not None:
+            self.options.telemetry.watch(broker, loop.call_soon)
         turn = BrokerTurn(loop, SystemClock(), broker)
         self.report = made.recover(int(turn.now), int(turn.wall))
         if self._traces is not None:
@@ -534,8 +536,9 @@ class Node:
             self._turn.run(self.broker.finish_work)
             self._turn.catch_up()
             self._turn.stop()
-        if self._hasher is not None:
-            self._hasher.close()
+        for part in (self._hasher, self.options.telemetry):
+            if part is not None:
+                part.close()
         if self._traces is not None:
             if self._made is not None:
                 self.broker.end_trace()

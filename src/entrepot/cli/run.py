@@ -19,6 +19,7 @@ from entrepot.base.errors import EntrepotError, InvalidConfiguration, InvalidOpt
 from entrepot.cli.build import slow_warning
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
+from entrepot.cli.telemetry import otlp_options, telemetry
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ PRELOADED: Final = "entrepot.node"
     "way, and leaves no broker behind.",
 )
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
+@otlp_options
 @log_options
 @click.option(
     "--ports-file",
@@ -214,6 +216,7 @@ def run(
     trace_limit: int,
     until_eof: bool,
     no_uvloop: bool,
+    otlp: tuple[str | None, float | None],
     log_level: str,
     log_format: str,
     ports_file: Path | None,
@@ -239,6 +242,7 @@ def run(
     if until_eof:
         runtime.stop_at_end_of_input()
     logs.configure_logging(log_level, log_format)
+    watching = telemetry(*otlp)
     policies = read_settings(settings)
     networks = read_connectors(connect, duplex=duplex)
     security = None if users is None else read_users(users)
@@ -289,6 +293,7 @@ def run(
         made.security = security
         made.trace = trace
         made.trace_limit = trace_limit
+        made.telemetry = watching
         return made
 
     async def serve() -> bool:
