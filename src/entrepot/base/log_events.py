@@ -87,6 +87,12 @@ EVENTS: Final = {
             "LOG-1017", "entrepot.telemetry", "%s: %d spans exported, %d dropped", "at the end, where some were dropped"
         ),
         LogEvent(
+            "LOG-1019",
+            "entrepot.telemetry",
+            "%s: %d messages were not traced: no more than %d a second are",
+            "at the end; `--otlp-limit` says how many",
+        ),
+        LogEvent(
             "LOG-1018",
             "entrepot.telemetry",
             "no telemetry: %s is not installed: %s",

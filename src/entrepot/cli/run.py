@@ -216,7 +216,7 @@ def run(
     trace_limit: int,
     until_eof: bool,
     no_uvloop: bool,
-    otlp: tuple[str | None, float | None],
+    otlp: tuple[str | None, float | None, int | None],
     log_level: str,
     log_format: str,
     ports_file: Path | None,

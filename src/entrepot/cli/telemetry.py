@@ -24,23 +24,34 @@ _RATIO: Final = click.option(
     metavar="RATIO",
     help="With --otlp: how many of the messages without a trace of their producer begin one (0.01).",
 )
+_LIMIT: Final = click.option(
+    "--otlp-limit",
+    type=click.IntRange(0),
+    metavar="N",
+    help="With --otlp: how many messages are recorded in a second at most (25, some 1 % of a processor); 0: no limit.",
+)
 
 
 def otlp_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give ``command`` the parameter ``otlp``: what `telemetry` takes."""
 
     @functools.wraps(command)
-    def given(*, otlp: str | None, otlp_ratio: float | None, **others: Any) -> Any:
-        return command(otlp=(otlp, otlp_ratio), **others)
+    def given(*, otlp: str | None, otlp_ratio: float | None, otlp_limit: int | None, **others: Any) -> Any:
+        return command(otlp=(otlp, otlp_ratio, otlp_limit), **others)
 
-    return _URL(_RATIO(given))
+    return _URL(_RATIO(_LIMIT(given)))
 
 
-def telemetry(url: str | None, ratio: float | None) -> Telemetry | None:
+def telemetry(url: str | None, ratio: float | None, most: int | None) -> Telemetry | None:
     """Return what the options and the environment ask for; None: nothing. Raises InvalidOption."""
-    if url is None and ratio is None and not any(name.startswith("OTEL_EXPORTER_OTLP_") for name in os.environ):
+    if (
+        url is None
+        and ratio is None
+        and most is None
+        and not any(name.startswith("OTEL_EXPORTER_OTLP_") for name in os.environ)
+    ):
         return None
     from entrepot.management.telemetry import Telemetry, telemetry_options  # noqa: PLC0415 - few brokers need it
 
-    options = telemetry_options(url, ratio, os.environ)
+    options = telemetry_options(url, ratio, os.environ, most)
     return None if options is None else Telemetry(options)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 RATIO: Final = 0.01  # OpenTelemetry's own default is 1, which a broker that carries everybody's messages cannot afford
+MOST: Final = 25  # messages a second: 1 % of a core, where one costs 0.4 ms with its spans, nearly all to encode them
 PACKAGES: Final = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter")
 REMEDY: Final = "pip install 'entrepot[telemetry]'"
 TRACES_PATH: Final = "/v1/traces"
@@ -44,28 +45,33 @@ log: Final = logging.getLogger("entrepot.telemetry")
 class TelemetryOptions(Struct, frozen=True):
     """``url``: of the collector, with the path of traces; "": what the variables of OpenTelemetry say.
 
-    ``ratio``: of messages without a context; ``honours``: what producers decided counts for theirs. ``limit``,
-    ``batch``, ``delay``: as `Outbox` has them.
+    ``ratio``: of messages without a context; ``honours``: what producers decided counts for theirs; ``most``: how many
+    are recorded in a second, 0: as many as come. ``limit``, ``batch``, ``delay``: as `Outbox` has them.
     """
 
     url: str = ""
     ratio: float = RATIO
     honours: bool = True
+    most: int = MOST
     limit: int = LIMIT
     batch: int = BATCH
     delay: float = DELAY
 
 
-def telemetry_options(url: str | None, ratio: float | None, variables: Mapping[str, str]) -> TelemetryOptions | None:
-    """Return what ``url`` and ``ratio`` of the command line and the ``variables`` ask for; None: nothing.
+def telemetry_options(
+    url: str | None, ratio: float | None, variables: Mapping[str, str], most: int | None = None
+) -> TelemetryOptions | None:
+    """Return what ``url``, ``ratio`` and ``most`` of the command line and the ``variables`` ask for; None: nothing.
 
     Variables alone ask for it where they name a collector. Raises InvalidOption.
     """
     named = any(variables.get(f"OTEL_EXPORTER_OTLP_{what}ENDPOINT") for what in ("", "TRACES_"))
     off = variables.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if url is None:
-        if ratio is not None and not named:
-            raise InvalidOption("--otlp-ratio is about telemetry, and there is none", remedy="add --otlp URL")
+        if not named and (ratio is not None or most is not None):
+            raise InvalidOption(
+                "--otlp-ratio and --otlp-limit are about telemetry, and there is none", remedy="add --otlp URL"
+            )
         if not named or off or variables.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
             return None
     missing = absent_packages()
@@ -79,6 +85,7 @@ def telemetry_options(url: str | None, ratio: float | None, variables: Mapping[s
         "" if url is None else collector(url),
         drawn if ratio is None else ratio,
         honours,
+        MOST if most is None else most,
         _whole(variables, "OTEL_BSP_MAX_QUEUE_SIZE", LIMIT),
         _whole(variables, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH),
         _whole(variables, "OTEL_BSP_SCHEDULE_DELAY", int(DELAY * 1000)) / 1000,
@@ -141,6 +148,7 @@ class Telemetry:
     def __init__(self, options: TelemetryOptions, send: Callable[[list[Span]], bool] | None = None) -> None:
         self.options: Final = options
         self.outbox: Outbox[Span] | None = None
+        self.watching: Watch | None = None
         self._send: Final = send
 
     def watch(self, broker: BrokerCore, soon: Callable[[Callable[[], None]], object]) -> None:
@@ -151,14 +159,21 @@ class Telemetry:
         broker.hub.add(
             SpanMaker(outbox.put, time.time_ns, lambda: entropy.token(8).hex(), broker.ids.identity_of, soon)
         )
-        broker.watch = Watch(broker.hub, broker.journal, entropy, options.ratio, options.honours)
+        broker.watch = self.watching = Watch(
+            broker.hub, broker.journal, entropy, options.ratio, options.honours, options.most
+        )
         outbox.start()
         self.outbox = outbox
 
     def close(self) -> None:
         """Send what waits, within a moment, and end."""
-        if self.outbox is not None:
-            self.outbox.close()
+        if self.outbox is None or self.watching is None:
+            return
+        self.outbox.close()
+        passed_over = int(self.watching.passed_over)
+        if passed_over:
+            log.info("%s: %d messages were not traced: no more than %d a second are", self.outbox.name, passed_over,
+                     self.options.most)  # fmt: skip
 
 
 class Sender:

@@ -40,8 +40,12 @@ def test_nothing_is_asked_for_without_a_collector() -> None:
     assert telemetry_options(None, None, named) == TelemetryOptions()
     assert telemetry_options(None, None, {**named, "OTEL_SDK_DISABLED": "true"}) is None
     assert telemetry_options(None, None, {**named, "OTEL_TRACES_EXPORTER": "none"}) is None
-    with pytest.raises(InvalidOption, match="--otlp-ratio"):
-        telemetry_options(None, 0.5, {})
+    for ratio, most in ((0.5, None), (None, 5)):
+        with pytest.raises(InvalidOption, match="--otlp-ratio"):
+            telemetry_options(None, ratio, {}, most)
+    limited = telemetry_options(URL, None, {}, 0)
+    assert limited is not None
+    assert limited.most == 0
 
 
 @pytest.mark.usefixtures("installed")
@@ -116,7 +120,8 @@ def test_the_packages_are_an_extra(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     assert "no telemetry" in caplog.text, "a variable for all programs of a machine keeps no broker from starting"
 
 
-def test_a_broker_that_is_watched_sends_its_spans() -> None:
+def test_a_broker_that_is_watched_sends_its_spans(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     rig = Rig(disk=False)
     taken: list[Span] = []
     there = threading.Event()
@@ -126,15 +131,16 @@ def test_a_broker_that_is_watched_sends_its_spans() -> None:
         there.set()
         return True
 
-    telemetry = Telemetry(TelemetryOptions(ratio=1.0, delay=0.01), send)
+    telemetry = Telemetry(TelemetryOptions(ratio=1.0, delay=0.01, most=1), send)
     soon: list[Callable[[], None]] = []
     telemetry.watch(rig.broker, soon.append)
-    rig.send("/queue/orders")
+    rig.send_all("/queue/orders", range(2))
     assert there.wait(20)
     telemetry.close()
     assert [span.name for span in taken] == ["route orders", "receive orders"]
     assert telemetry.outbox is not None
     assert (telemetry.outbox.sent, telemetry.outbox.dropped) == (2, 0)
+    assert "1 messages were not traced" in caplog.text
     Telemetry(TelemetryOptions()).close()  # of a broker that never started
 
 

@@ -28,6 +28,7 @@ from entrepot.model.address import UNTYPED
 from entrepot.model.message import LANGUAGE_AMQP, WATCHED, Message
 from entrepot.model.trace_context import (
     ABSENT,
+    LENGTH,
     TRACEPARENT,
     TRACESTATE,
     UNSAMPLED,
@@ -82,9 +83,8 @@ def mark_of(message: Message) -> Mark | None:
     text = message.marked(WATCHED) if message.watched else None
     if not isinstance(text, str):
         return None
-    own, _, wall = text.partition(" ")
-    context = parse(own)
-    return None if context is None or not wall.isdecimal() else Mark(context.trace, context.span, int(wall))
+    wall = text[LENGTH + 1 :]  # nobody else writes it: it is not looked at as closely as what comes from outside
+    return Mark(text[3:35], text[36:52], int(wall)) if wall.isdecimal() and wall.isascii() else None
 
 
 def context_of(message: Message) -> TraceContext | None:
@@ -109,15 +109,23 @@ def hop_of(message: Message, created: TraceContext) -> str:
 class Watch:
     """Decides which messages are watched. ``ratio``: of those without a context; ``honours``: what producers decided.
 
-    Without ``honours`` the ratio is for all, whatever their contexts say.
+    Without ``honours`` the ratio is for all, whatever their contexts say. No more than ``most`` are watched in a
+    second, 0: as many as come; `passed_over` counts the others. A flood of which every hundredth is recorded would else
+    spend more on that than on its messages.
     """
 
-    def __init__(self, hub: Hub, journal: JournalCore, entropy: Entropy, ratio: float, honours: bool = True) -> None:
+    def __init__(
+        self, hub: Hub, journal: JournalCore, entropy: Entropy, ratio: float, honours: bool = True, most: i64 = 0
+    ) -> None:
         self.hub: Hub = hub
         self.journal: JournalCore = journal
         self.entropy: Entropy = entropy
         self.ratio: float = ratio
         self.honours: bool = honours
+        self.most: i64 = most
+        self.second: i64 = 0  # of those that `begun` counts
+        self.begun: i64 = 0
+        self.passed_over: i64 = 0
         self.passing: i64 = self._gap()
         self.syncing: Syncing = Syncing(self)
 
@@ -137,6 +145,19 @@ class Watch:
         self.passing = self._gap()
         return True
 
+    def _may_begin(self, wall: i64) -> bool:
+        if self.most <= 0:
+            return True
+        second: i64 = wall // 1000
+        if second != self.second:
+            self.second = second
+            self.begun = 0
+        if self.begun >= self.most:
+            self.passed_over += 1
+            return False
+        self.begun += 1
+        return True
+
     def takes(self, message: Message, address: str, routing: i64, wall: i64) -> bool:
         """Return whether ``message``, which is sent to ``address``, is watched from now on; if so, tell of it."""
         context = message.language.context(message)
@@ -152,7 +173,7 @@ class Watch:
             if not self._drawn() or message.watched:
                 return False
             created = None if context == ABSENT else context_of(message)
-        if address.startswith(OWN):
+        if address.startswith(OWN) or not self._may_begin(wall):
             return False
         self._begin(message, Place("", address, routing), created, wall)
         return True

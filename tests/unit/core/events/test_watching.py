@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from entrepot.base.errors import Refused
@@ -122,7 +124,18 @@ def test_the_ratio_is_met_and_no_gap_is_like_the_other(ratio: float) -> None:
     assert watch is not None
     taken = [at for at in range(40_000) if watch.takes(stomp("a:b\n"), "q", 0, 0)]
     assert len(taken) == pytest.approx(40_000 * ratio, rel=0.15)
-    assert len({after - before for before, after in zip(taken, taken[1:], strict=False)}) > 3
+    assert len({after - before for before, after in itertools.pairwise(taken)}) > 3
+
+
+def test_no_more_are_watched_in_a_second_than_may_be() -> None:
+    rig, _ = watched_rig(1.0)
+    watch = rig.broker.watch
+    assert watch is not None
+    watch.most = 3
+    assert sum(send(rig, "a:b\n").watched for _ in range(5)) == 3
+    assert watch.passed_over == 2
+    rig.wait(1000)
+    assert send(rig, f"traceparent:{SAMPLED}\n").watched
 
 
 def test_without_honour_the_ratio_alone_counts() -> None:
