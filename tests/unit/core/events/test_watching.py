@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
+from librt.strings import BytesWriter
 
 from entrepot.base.errors import Refused
 from entrepot.core.events.facts import (
@@ -34,8 +36,17 @@ from entrepot.core.sending.handing import Postponement
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.model.trace_context import TraceContext, parse, said
+from entrepot.protocols.amqp.presenting import presented
+from entrepot.protocols.artemis import convert as core
+from entrepot.protocols.mqtt import delivery
+from entrepot.protocols.mqtt.codec import properties_octets
+from entrepot.protocols.mqtt.schema import USER_PROPERTY
+from entrepot.protocols.openwire import convert as openwire
+from entrepot.protocols.openwire.convert import named
+from entrepot.protocols.stomp.escapes import V12
+from entrepot.protocols.stomp.headers import write_headers
 from kit import Rig
-from unit.model.test_trace_context import MALFORMED, SAMPLED, SPAN, TRACE, UNRECORDED, stomp
+from unit.model.test_trace_context import MALFORMED, SAMPLED, SPAN, TRACE, UNRECORDED, in_each_language, stomp
 
 
 class Follower(Listener):
@@ -231,3 +242,39 @@ def test_a_bridge_writes_its_span_for_the_next_broker_alone() -> None:
 def test_a_forged_hop_is_none(hop: str) -> None:
     context = TraceContext(TRACE, SPAN, True)
     assert hop_of(stomp(f"{HOP}:{hop}\n"), context) == ""
+
+
+def as_openwire(message: Message) -> str:
+    return str(
+        openwire.message_of(openwire.presented(message, named("q", False, False), "ID:1", "n", None), "q").fact(HOP)
+    )
+
+
+def as_core(message: Message) -> str:
+    return str(core.message_of(core.presented(message, core.ROUTING_NONE, "ID:1"), "").fact(HOP))
+
+
+@pytest.mark.parametrize("which", range(6))
+@pytest.mark.parametrize("written", [as_openwire, as_core])
+def test_the_next_broker_reads_what_the_bridge_wrote_whatever_the_language(
+    which: int, written: Callable[[Message], str]
+) -> None:
+    message = in_each_language(SAMPLED)[which]
+    message.number = 1
+    for hop in ("first", "second"):
+        message.annotate(HOP, hop)
+        assert written(message) == hop
+
+
+def test_a_trace_that_began_here_is_written_in_each_protocol() -> None:
+    message = in_each_language("nothing")[5]
+    message.annotate("traceparent", SAMPLED)
+    message.watched = True
+    assert delivery._begun(message) == properties_octets({USER_PROPERTY: [("traceparent", SAMPLED)]})
+    assert delivery._begun(in_each_language(SAMPLED)[5]) == b""
+    plain = stomp("a:b\n")
+    plain.annotate("traceparent", SAMPLED)
+    assert presented(plain, 0, names.ANYCAST, "ID:1", 0).count(b"\xa3\x0btraceparent") == 1
+    out = BytesWriter()
+    write_headers(out, {"traceparent": SAMPLED}, V12)
+    assert out.getvalue() == f"traceparent:{SAMPLED}\n".encode()
