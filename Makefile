@@ -8,7 +8,7 @@ MAKEFLAGS += --no-builtin-rules
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3 setup` chooses another.
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
-EXTRAS ?= fast,xpath,pkcs12,spark,zookeeper,postgresql,zeroconf,console,test,dev
+EXTRAS ?= fast,xpath,pkcs12,spark,zookeeper,postgresql,zeroconf,console,telemetry,test,dev
 SEEDS ?= 200
 SECONDS_FUZZING ?= 30
 ROUNDS ?= 200

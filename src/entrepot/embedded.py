@@ -13,7 +13,8 @@ from entrepot.config.ledger import of_program
 from entrepot.config.users import parse as parse_users
 from entrepot.core.operators.views import UNBOUNDED, QueueView
 from entrepot.management.queues import ConsumerViews, Queues, QueueViews, ScheduleViews
-from entrepot.node import MEMORY_LIMIT, Node, NodeOptions
+from entrepot.node import Node
+from entrepot.node_options import MEMORY_LIMIT, NodeOptions
 
 EPHEMERAL_LISTEN: Final = ("auto://127.0.0.1:0",)
 

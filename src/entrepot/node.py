@@ -10,26 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from time import clock_gettime_ns
 from typing import TYPE_CHECKING, Final
 
 from entrepot.assembly import Assembly, Plan, Ports
-from entrepot.base.environment import KIB, MIB
+from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
-from entrepot.base.provenance import Said
 from entrepot.base.settings import Dialect
 from entrepot.cluster.clients import read_filter
-from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.founding import set_limits
 from entrepot.config.model import BrokerConfig, changes
-from entrepot.config.security import Security
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import Hub
 from entrepot.ha.fence import LeaseFence
-from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, Signal
 from entrepot.io.announcing import Announcer
 from entrepot.io.dialects import Dialects
@@ -41,7 +36,7 @@ from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.tcp import Greeter, Listener, Listening
-from entrepot.io.traces import LIMIT_OCTETS, TraceFiles
+from entrepot.io.traces import TraceFiles
 from entrepot.io.turns import BrokerTurn
 from entrepot.io.web import SocketGreeter, WebGreeter
 from entrepot.journal.log import JournalCore, JournalOptions, RecoveryReport
@@ -50,16 +45,14 @@ from entrepot.journal.ports import JournalPort
 from entrepot.management.census import OpenConnections
 from entrepot.management.components import Components
 from entrepot.management.fact_log import FactLog
+from entrepot.node_options import NodeOptions
 from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, WS, Session, Shell
 
 if TYPE_CHECKING:
     from entrepot.io.contacts import Contacts
-    from entrepot.io.reloading import Origin, Reloader
+    from entrepot.io.reloading import Reloader
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
-
-DEFAULT_LISTEN: Final = ("stomp://127.0.0.1:61613", "auto://127.0.0.1:61616")
-MEMORY_LIMIT: Final = 512 * MIB
 
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
@@ -67,57 +60,6 @@ COMPACT_AGAIN: Final = 0.01  # s; so compaction takes at most a tenth of the loo
 COMPACT_LOOK: Final = 0.5  # s between two looks for garbage, and at the health of the journal
 
 log: Final = logging.getLogger("entrepot.node")
-
-
-class NodeOptions:
-    """What a broker is started with. ``data`` None keeps nothing on disk; ``memory_limit`` in octets.
-
-    ``policies``: address pattern -> setting -> value, see `core/addressing/address_settings.py`. ``config``: what a
-    file says beyond that; for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is
-    shared with others, None when it is not. ``security``: who may come in and what he may do; None: what ``config``
-    says.
-    ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
-    ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
-    ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.
-    ``origin``: the files of ``config``, which are read again when one was changed; ``said``: options, for operators.
-    """
-
-    def __init__(
-        self,
-        *,
-        name: str = "localhost",
-        data: Path | None = None,
-        listen: Sequence[str] = DEFAULT_LISTEN,
-        policies: Mapping[str, Mapping[str, object]] | None = None,
-        memory_limit: int = MEMORY_LIMIT,
-        journal: JournalOptions | None = None,
-        config: BrokerConfig | None = None,
-        networks: Sequence[NetworkConnectorOptions] = (),
-        announce: Sequence[str] = (),
-        shared: SharedStoreOptions | None = None,
-        security: Security | None = None,
-        zone: str = "",
-        client_zones: Sequence[str] = (),
-        trace: Path | None = None,
-        trace_limit: int = LIMIT_OCTETS,
-        origin: Origin | None = None,
-        said: Sequence[Said] = (),
-    ) -> None:
-        self.origin, self.said = origin, said
-        self.trace, self.trace_limit = trace, trace_limit
-        self.shared = shared
-        self.zone = zone
-        self.client_zones = list(client_zones)
-        self.security = security
-        self.config = config
-        self.networks = list(networks)
-        self.announce = list(announce)
-        self.name = name
-        self.data = data
-        self.listen = list(listen)
-        self.policies = {} if policies is None else policies
-        self.memory_limit = memory_limit
-        self.journal = journal
 
 
 class Node:
@@ -156,9 +98,7 @@ class Node:
         self._contacts: Contacts | None = None
         self._reloader: Reloader | None = None
         self._door: Door | None = None
-        self._traces: TraceFiles | None = None
-        if options.trace is not None:
-            self._traces = TraceFiles(options.trace, limit=options.trace_limit)
+        self._traces = None if options.trace is None else TraceFiles(options.trace, limit=options.trace_limit)
         self._announcers: list[Announcer] = []
         self._turn: BrokerTurn | None = None
         self._hasher: ThreadHasher | None = None
@@ -448,6 +388,8 @@ class Node:
         ports = Ports(journal, SystemEntropy(), Hub([self.fact_log]), sink=self._traces, say=log_bridges)
         made = Assembly(self.plan, ports)
         broker = made.broker
+        if self.options.telemetry is not None:
+            self.options.telemetry.watch(broker, loop.call_soon)
         turn = BrokerTurn(loop, SystemClock(), broker)
         self.report = made.recover(int(turn.now), int(turn.wall))
         if self._traces is not None:
@@ -537,8 +479,9 @@ class Node:
             self._turn.run(self.broker.finish_work)
             self._turn.catch_up()
             self._turn.stop()
-        if self._hasher is not None:
-            self._hasher.close()
+        for part in (self._hasher, self.options.telemetry):
+            if part is not None:
+                part.close()
         if self._traces is not None:
             if self._made is not None:
                 self.broker.end_trace()

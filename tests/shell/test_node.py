@@ -13,7 +13,8 @@ import pytest
 
 from entrepot import Broker, EntrepotError
 from entrepot.base.errors import AddressInUse, InvalidOption, InvalidURI, StoreLocked, StoreUnusable
-from entrepot.node import Node, NodeOptions
+from entrepot.node import Node
+from entrepot.node_options import NodeOptions
 from shell.harness import PATIENCE, rest_of, until
 
 CONNECT = b"CONNECT\naccept-version:1.2\n\n\0"

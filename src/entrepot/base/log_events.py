@@ -77,6 +77,27 @@ EVENTS: Final = {
             "a bug of ours, with its traceback",
         ),
         LogEvent("LOG-1015", "entrepot.node", "%s", "what begins and ends: as plain lines where the log is no JSON"),
+        LogEvent(
+            "LOG-1016",
+            "entrepot.telemetry",
+            "%s: spans are dropped, and counted from now on: %s",
+            "said once: the collector of OpenTelemetry is away, refuses, or does not keep up; messages go on",
+        ),
+        LogEvent(
+            "LOG-1017", "entrepot.telemetry", "%s: %d spans exported, %d dropped", "at the end, where some were dropped"
+        ),
+        LogEvent(
+            "LOG-1019",
+            "entrepot.telemetry",
+            "%s: %d messages were not traced: no more than %d a second are",
+            "at the end; `--otlp-limit` says how many",
+        ),
+        LogEvent(
+            "LOG-1018",
+            "entrepot.telemetry",
+            "no telemetry: %s is not installed: %s",
+            "the environment names a collector of OpenTelemetry; the broker runs without",
+        ),
     ),
     "Configuration": (
         LogEvent("LOG-2001", "entrepot.options", "the option %s has no effect here: %s", "an option of a URI"),

@@ -27,7 +27,8 @@ from entrepot.io.links import verify
 from entrepot.io.options import without_effect
 from entrepot.io.places import SPOKEN
 from entrepot.io.tls import server_context
-from entrepot.node import Node, NodeOptions
+from entrepot.node import Node
+from entrepot.node_options import NodeOptions
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.provenance import DEFAULT, Said
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
+from entrepot.cli.telemetry import otlp_options, telemetry
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from entrepot.config.reading import Reading
     from entrepot.config.security import Security
     from entrepot.ha.options import SharedStoreOptions
-    from entrepot.node import NodeOptions
+    from entrepot.node_options import NodeOptions
 
 DEFAULT_DATA: Final = "entrepot-data"
 
@@ -163,6 +164,7 @@ DEFAULT_DATA: Final = "entrepot-data"
     "way, and leaves no broker behind.",
 )
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
+@otlp_options
 @log_options
 @click.option(
     "--ports-file",
@@ -206,6 +208,7 @@ def run(
     trace_limit: int,
     until_eof: bool,
     no_uvloop: bool,
+    otlp: tuple[str | None, float | None, int | None],
     log_level: str,
     log_format: str,
     ports_file: Path | None,
@@ -232,6 +235,7 @@ def run(
     if until_eof:
         runtime.stop_at_end_of_input()
     logs.configure_logging(log_level, log_format)
+    watching = telemetry(*otlp)
     policies = read_settings(settings)
     networks = read_connectors(connect, duplex=duplex)
     security = None if users is None else read_users(users)
@@ -266,7 +270,7 @@ def run(
         shared = shared_store(ha, locker, lease_duration, status, sharing)
 
     def options() -> NodeOptions:
-        from entrepot.node import DEFAULT_LISTEN, NodeOptions  # noqa: PLC0415 - not before it is this broker's turn
+        from entrepot.node_options import DEFAULT_LISTEN, NodeOptions  # noqa: PLC0415 - not before it is this broker's turn
 
         made = NodeOptions() if written is None else written
         made.name = name
@@ -285,6 +289,7 @@ def run(
         made.trace_limit = trace_limit
         standing = DEFAULT_LISTEN if written is None and not listen else ()
         made.said = [*said, *(Said("--listen", str(at), uri, source=DEFAULT) for at, uri in enumerate(standing, 1))]
+        made.telemetry = watching
         return made
 
     looks = _pinger(written)
@@ -372,7 +377,7 @@ def configured(configuration: str, defines: tuple[str, ...], properties: str = "
     from entrepot.cli.configuration import counted, examine, show  # noqa: PLC0415 - a broker without a file needs no XML
     from entrepot.io.reloading import Origin  # noqa: PLC0415
     from entrepot.journal.log import JournalOptions  # noqa: PLC0415
-    from entrepot.node import NodeOptions  # noqa: PLC0415
+    from entrepot.node_options import NodeOptions  # noqa: PLC0415
 
     def read() -> Reading:
         found = examine(configuration, defines, properties)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from entrepot.config.console import ConsoleSettings
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.standby import Standby
-    from entrepot.node import Node, NodeOptions
+    from entrepot.node import Node
+    from entrepot.node_options import NodeOptions
 
 PRELOAD_AFTER: Final = 0.5  # s; who gets the store at once has to load everything at once
 PRELOADED: Final = "entrepot.node"

@@ -178,8 +178,14 @@ class LinkConsumer(Consumer):
             self.feed.refused += 1
             self.source.note(facts.REFUSED, message.number, self.key, 0)
             self.feed.link.settling.later(self, int(message.number))
-        else:
+            return
+        watch = self.feed.link.broker.watch if message.watched else None
+        if watch is None:
             self.feed.link.deliver(self, message, int(deliveries))
+            return
+        watch.leaves(message, self.source.place(), self.key, self.peer())
+        self.feed.link.deliver(self, message, int(deliveries))
+        watch.left(message)
 
     def ended(self, why: str) -> None:
         """The broker took it away."""

@@ -6,6 +6,7 @@ the sources name as one is masked in every text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 MASK: Final = "****"
+SECRET_NAME: Final = re.compile(r"password|passphrase|passwd|secret|credential", re.IGNORECASE)
 SECRET_LENGTH_MIN: Final = 3  # masking every "a" of a message would tell more than it hides
 
 

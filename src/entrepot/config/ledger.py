@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from entrepot.base.provenance import DEFAULT, PROGRAM, Said
 from entrepot.base.settings import Dialect, Setting
-from entrepot.config.findings import MASK, Findings
-from entrepot.config.sources import SECRET_NAME
+from entrepot.config.findings import MASK, SECRET_NAME, Findings
 from entrepot.core.addressing.address_settings import AddressSettings
 
 BY_DEFAULT: Final = "addresses by default"

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from entrepot.base.provenance import DEFAULT, Said, Spot
 from entrepot.base.settings import Dialect
-from entrepot.config.findings import MASK, Findings
+from entrepot.config.findings import MASK, SECRET_NAME, Findings
 from entrepot.config.ledger import Ledger, by_default, hidden, meaning, unsaid
 from entrepot.config.model import BrokerConfig
 from entrepot.config.reading import Bean
-from entrepot.config.sources import SECRET_NAME, Sources
+from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import Does
 
 CONTENT: Final = "content"  # the text of an element of Artemis itself

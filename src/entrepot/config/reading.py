@@ -17,9 +17,9 @@ from msgspec import Struct
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.provenance import Spot
 from entrepot.base.settings import Dialect, Options, Unit
-from entrepot.config.findings import Findings, Severity
+from entrepot.config.findings import SECRET_NAME, Findings, Severity
 from entrepot.config.model import BrokerConfig
-from entrepot.config.sources import SECRET_NAME, Sources
+from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import SEVERITY, Attribute, Does, Kind, Slot
 from entrepot.config.xml import Element
 

@@ -20,10 +20,9 @@ from urllib.parse import quote
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidConfiguration
 from entrepot.config import properties
-from entrepot.config.findings import Findings, Severity
+from entrepot.config.findings import SECRET_NAME, Findings, Severity
 from entrepot.config.xml import Element
 
-SECRET_NAME: Final = re.compile(r"password|passphrase|passwd|secret|credential", re.IGNORECASE)
 ENCRYPTED: Final = re.compile(r"ENC\((.*)\)", re.DOTALL)
 ENCRYPTED_OPTION: Final = re.compile(r"(?<=Password=)ENC\(([^()&;]*)\)")
 """An option of a URI that holds a password."""

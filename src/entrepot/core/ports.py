@@ -17,6 +17,7 @@ from entrepot.base.reasons import Reason
 from entrepot.core.effort import Effort
 from entrepot.core.events.facts import Hub
 from entrepot.core.events.trace import Trace
+from entrepot.core.events.watching import Watch
 from entrepot.core.identities import Identities
 from entrepot.core.queue.head import QueueHead
 from entrepot.core.room import Room
@@ -166,6 +167,7 @@ class Host:
         self.effort: Effort = Effort()
         self.room: Room = Room(self.effort, memory.limit // UNREAD_SHARE)
         self.trace: Trace | None = None  # set before there are queues
+        self.watch: Watch | None = None  # set: some messages are watched, and their traces recorded
         self.now: i64 = 0
         self.wall: i64 = 0
         self.fraction: float = 0.5  # in [0, 1), drawn anew for each delay: the jitter of redelivery delays

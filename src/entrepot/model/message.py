@@ -42,6 +42,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import CorruptJournal, Fault, Refused
 from entrepot.model.predicate import Facts, Value
+from entrepot.model.trace_context import ABSENT
 
 ENVELOPE_LAYOUT: Final = 1
 ENVELOPE_STRETCHES: Final = 2
@@ -186,6 +187,10 @@ class Language:
         UNTYPED: they say nothing of it.
         """
 
+    def context(self, message: Message) -> i64:
+        """Say in a moment whether there may be a `traceparent`: ABSENT, UNSAMPLED, UNCLEAR of `trace_context`."""
+        return ABSENT
+
     def fact(self, message: Message, name: str) -> Value:
         """Return one application property or JMS header that only the first encoding knows; None when it is not set."""
         return self.common(message).properties.get(name)
@@ -217,6 +222,8 @@ def language(code: int) -> Language:
     return found
 
 
+WATCHED: Final = "traced"
+"""The internal annotation of a message whose trace is recorded: `core/events/watching.py` writes and reads it."""
 USER: Final = "JMSXUserID"
 """The annotation, and the header of every protocol, that says who sent a message."""
 
@@ -288,6 +295,7 @@ class Message(Facts):
         self.stored: bool = False
         self.redelivered: bool = False
         self.escaped: bool = False
+        self.watched: bool = False  # its trace is recorded: each fact about it is told to who follows such messages
         self.rare: Rare | None = None
 
     @property
@@ -345,6 +353,7 @@ class Message(Facts):
         twin.redelivered = self.redelivered
         twin.escaped = self.escaped
         twin.origin = self.origin
+        twin.watched = self.watched
         rare = self.rare
         if rare is not None:
             twin.rare = rare.copy()
@@ -508,6 +517,7 @@ def read_envelope(data: bytes, start: i64) -> Message:
     message.expiration = read_i64_be(data, start + 12)
     message.body_at = i64(read_i32_be(data, start + 20))
     message.rare = rare
+    message.watched = rare is not None and rare.internal is not None and WATCHED in rare.internal
     return message
 
 

@@ -16,7 +16,8 @@ from entrepot.config.security import CertificateEntry, Security, SubjectEntry, U
 from entrepot.core.security.access import Access
 from entrepot.core.security.directory import Certified
 from entrepot.model.address import parse
-from entrepot.node import Node, NodeOptions
+from entrepot.node import Node
+from entrepot.node_options import NodeOptions
 from kit import Rig, admitted
 
 from .broker_xml import broker, errors, read, said

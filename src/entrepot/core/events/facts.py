@@ -64,6 +64,7 @@ BROKER_LEFT: Final = 1 << 37
 BRIDGE_STARTED: Final = 1 << 38
 BRIDGE_STOPPED: Final = 1 << 39
 FORWARD_FAILED: Final = 1 << 40  # a bridge cannot send a message: it is a dead letter
+MESSAGE_WATCHED: Final = 1 << 41  # a message whose trace is recorded came a stage further: core/events/watching.py
 
 ON_REQUEST: Final = (
     QUEUE_FULL
@@ -73,9 +74,10 @@ ON_REQUEST: Final = (
     | MESSAGE_CONSUMED
     | MESSAGE_DISCARDED
     | MESSAGE_REDELIVERED
+    | MESSAGE_WATCHED
 )
 ARRIVALS: Final = MESSAGE_DELIVERED | MESSAGE_UNREAD  # told on the way into a queue
-EVERY_KIND: Final = (1 << 41) - 1
+EVERY_KIND: Final = (1 << 42) - 1
 
 NAMES: Final = {
     QUEUE_ADDED: "queue.created",
@@ -119,6 +121,7 @@ NAMES: Final = {
     BRIDGE_STARTED: "bridge.started",
     BRIDGE_STOPPED: "bridge.stopped",
     FORWARD_FAILED: "bridge.forward-failed",
+    MESSAGE_WATCHED: "message.watched",
 }
 """Kind -> its stable name, for logs and metrics."""
 
@@ -253,10 +256,7 @@ class BindingFact(Fact):
 
     def details(self) -> dict[str, str]:
         """Return the address, and the filter where there is one."""
-        told = {"address": self.address}
-        if self.filter:
-            told["filter"] = self.filter
-        return told
+        return {"address": self.address, "filter": self.filter} if self.filter else {"address": self.address}
 
 
 class ConsumerFact(Fact):
@@ -502,12 +502,14 @@ class QueueFull(MessageFact):
 class Listener:
     """Takes facts of the given kinds; ``always``: those of `ON_REQUEST` that it takes whatever policies say.
 
+    ``follows``: of those it takes only what is about messages that are watched, so that no other need be told.
     `heard` may call verbs of the broker only where the fact leaves it consistent; most listeners set an alarm instead.
     """
 
     def __init__(self, kinds: i64 = EVERY_KIND, always: i64 = 0) -> None:
         self.kinds: i64 = kinds | always
         self.always: i64 = always & ON_REQUEST
+        self.follows: bool = False
 
     def heard(self, fact: Fact) -> None:
         """Take note of ``fact``. The default forgets it."""
@@ -541,7 +543,7 @@ class Hub:
         self.always = 0
         for listener in self.listeners:
             self.kinds |= listener.kinds
-            self.always |= listener.always
+            self.always |= 0 if listener.follows else listener.always
 
     def tells(self, asked: i64) -> i64:
         """Return which kinds of `ON_REQUEST` must be announced where the policy asks for the kinds ``asked``."""

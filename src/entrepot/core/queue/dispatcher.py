@@ -149,8 +149,7 @@ class Dispatcher(Onward):
         tracked = consumer.tracked or measurement is not None
         run = consumer.delivery_run
         if run is not None:
-            kind: i64 = facts.DELIVERED if tracked else facts.DELIVERED | (facts.SETTLED << 8)
-            run.note(kind | (min(deliveries, facts.DETAIL_MAX) << 16), message.number)
+            run.note(_delivered(tracked, deliveries), message.number)
         grouped = self.roster.groups is not None and rare is not None
         if grouped:
             grouped = self._enter_group(consumer, message)
@@ -164,21 +163,23 @@ class Dispatcher(Onward):
             if measurement is None:
                 consumer.deliver(message, deliveries)
             else:
-                mark = source.traits.group_first_key if grouped else ""
-                Measuring(source, consumer, reference, measurement, deliveries, mark)
+                Measuring(source, consumer, reference, measurement, deliveries, self._group_mark(grouped))
                 grouped = False
         else:
             consumer.deliver(message, deliveries)
             source.settled += 1
             self.stock.done(message, reference)
-            if source.fates.tells & MESSAGE_CONSUMED:
+            if source.fates.tells & MESSAGE_CONSUMED or message.watched:
                 source.fates.consumed(source.place(), message, consumer.key)
-        if source.fates.tells & MESSAGE_DISPATCHED:
+        if source.fates.tells & MESSAGE_DISPATCHED or message.watched:
             source.fates.dispatched(source.place(), message, consumer.key, deliveries)
         if grouped:
             message.need_rare().annotations.pop(source.traits.group_first_key, None)
         if consumer.listed and not window.is_open():
             self.roster.unlist(consumer)
+
+    def _group_mark(self, grouped: bool) -> str:
+        return self.source.traits.group_first_key if grouped else ""
 
     def _enter_group(self, consumer: Consumer, message: Message) -> bool:
         """Note the owner of the group; True when ``message`` is marked as its first there, for this delivery only.
@@ -376,3 +377,9 @@ class Dispatcher(Onward):
         """
         if not reference.shown and (reference.paged or self.source.keeps(message)):
             self.host.journal.redelivered(message.number, self.source.identity, 1)
+
+
+def _delivered(tracked: bool, deliveries: i64) -> i64:
+    """Return what the trace has of a message that goes out for the time after ``deliveries`` earlier ones."""
+    kind: i64 = facts.DELIVERED if tracked else facts.DELIVERED | (facts.SETTLED << 8)
+    return kind | (min(deliveries, facts.DETAIL_MAX) << 16)

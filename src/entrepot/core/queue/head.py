@@ -80,7 +80,7 @@ class QueueHead:
         """Count ``message`` as thrown away, and tell of it and of the last ``reader``, where somebody asks for that."""
         fates = self.fates
         fates.drop()
-        if fates.tells & MESSAGE_DISCARDED:
+        if fates.tells & MESSAGE_DISCARDED or message.watched:
             fates.discarded(self.place(), message, reader)
 
     # -- the trace ----------------------------------------------------------------------------------------------------

@@ -273,7 +273,7 @@ class Queue(Source):
             run.note(facts.ACKNOWLEDGED, number)
         self.returned(consumer, message)
         self.stock.finish(reference)
-        if self.fates.tells & MESSAGE_CONSUMED:
+        if self.fates.tells & MESSAGE_CONSUMED or message.watched:
             self.fates.consumed(self.place(), message, consumer.key)
         self._reopen(consumer)
         return True
@@ -287,7 +287,7 @@ class Queue(Source):
         self.settled += 1
         self.note(facts.ACKNOWLEDGED, number, 0, 0)
         self.stock.finish(reference)
-        if self.fates.tells & MESSAGE_CONSUMED:
+        if self.fates.tells & MESSAGE_CONSUMED or reference.message.watched:
             self.fates.consumed(self.place(), reference.message, 0)
         return True
 
@@ -317,7 +317,7 @@ class Queue(Source):
             return False
         self.returned(consumer, reference.message)
         self.returns.bury(reference, reason)
-        if self.fates.tells & MESSAGE_CONSUMED:
+        if self.fates.tells & MESSAGE_CONSUMED or reference.message.watched:
             self.fates.consumed(self.place(), reference.message, consumer.key)
         self._reopen(consumer)
         return True

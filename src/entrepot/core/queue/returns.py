@@ -73,7 +73,7 @@ class Returns:
             if 0 <= policy.max_deliveries <= reference.deliveries:
                 self.bury(reference, tries_used_up(reference.deliveries))
                 return
-            if head.fates.tells & MESSAGE_REDELIVERED:
+            if head.fates.tells & MESSAGE_REDELIVERED or reference.message.watched:
                 head.fates.redelivered(head.place(), reference.message, reference.deliveries)
             delay = policy.delay_after(int(reference.deliveries), self.host.fraction)
             if delay > 0:

@@ -32,6 +32,8 @@ def hand_out(host: Host, message: Message, queues: list[Queue]) -> None:
         durable = [int(queue.identity) for queue in queues if queue.durable]
         if durable:
             host.journal.store(message, durable)
+    if message.watched and host.watch is not None:
+        host.watch.routed(message, [queue.name for queue in queues])
     if host.postponed is not None:
         host.postponed.add(message, queues)
     else:

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.errors import InvalidDestination
+from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.base.patterns import MIXED, matches
 from entrepot.base.reasons import SAME_DUPLICATE_ID
 from entrepot.core.addressing.addresses import Addresses, written
@@ -21,6 +21,7 @@ from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import Copy, Divert, Plan, RoutingTable, Target
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import ARRIVALS, QUEUE_FULL
+from entrepot.core.events.watching import Watch
 from entrepot.core.identities import Identities
 from entrepot.core.options import BrokerOptions
 from entrepot.core.ports import Host
@@ -105,6 +106,9 @@ class Sending(ScheduleOutlet):
         self.sent += 1
         if target.version != self.table.version:
             self.addresses.refresh(target)
+        watch = self.host.watch
+        if watch is not None and watch.takes(message, target.name, target.routing, self.host.wall):
+            return self._send_watched(message, target, watch)
         if message.rare is None and not target.stamps and not target.careful:
             queue = target.only
             if queue is not None and not target.parts and not queue.stock.is_full():
@@ -120,6 +124,14 @@ class Sending(ScheduleOutlet):
         self.sent += 1
         if target.version != self.table.version:
             self.addresses.refresh(target)
+        watch = self.host.watch
+        if watch is not None and watch.takes(message, target.name, target.routing, self.host.wall):
+            self.host.postponed = postponed
+            try:
+                self._send_watched(message, target, watch)
+            finally:
+                self.host.postponed = None
+            return
         queue = target.only
         simple = message.rare is None and not target.stamps and not target.careful and not target.parts
         if simple and queue is not None and not queue.stock.is_full():
@@ -133,6 +145,16 @@ class Sending(ScheduleOutlet):
             self._send_with_care(message, target)
         finally:
             host.postponed = None
+
+    def _send_watched(self, message: Message, target: Target, watch: Watch) -> int:
+        """Send ``message``, which has an annotation and so never takes the short way; tell how far it came."""
+        try:
+            verdict = self._send_with_care(message, target)
+        except EntrepotError as error:
+            watch.refused(message, error.code)
+            raise
+        watch.accepted(message, verdict == DROPPED)
+        return verdict
 
     def _send_with_care(self, message: Message, target: Target) -> int:
         if target.service is not None:

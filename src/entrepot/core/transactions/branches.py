@@ -204,7 +204,7 @@ class Branches:
         queue.note(facts.ACKNOWLEDGED, hold.number, 0, 0)
         if hold.reference is not None:
             queue.stock.finish(hold.reference)
-            if queue.fates.tells & MESSAGE_CONSUMED:
+            if queue.fates.tells & MESSAGE_CONSUMED or hold.reference.message.watched:
                 queue.fates.consumed(queue.place(), hold.reference.message, 0)
         elif self.table.by_identity.get(int(queue.identity)) is queue:
             queue.stock.discard(hold.number)

@@ -33,6 +33,7 @@ from entrepot.model.message import (
     register,
 )
 from entrepot.model.predicate import Value
+from entrepot.model.trace_context import WINDOW, peek
 from entrepot.protocols.amqp.identities import identity_of
 from entrepot.protocols.amqp.performatives import Properties
 from entrepot.protocols.amqp.primitives import Described, Exact, Source
@@ -92,6 +93,10 @@ class AmqpLanguage(Language):
         sections = sections_of(message)
         message.raw = message.raw[: sections.body_start]
         message.unmark(FOOTER_MARK)
+
+    def context(self, message: Message) -> i64:
+        """Look into what may stand before the body."""
+        return peek(message.raw, 0, WINDOW, 2)
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one header or property. What cannot be read is not there."""

@@ -23,6 +23,7 @@ from entrepot.model.message import (
     Rare,
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ADDRESS, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING
+from entrepot.model.trace_context import TRACEPARENT
 from entrepot.protocols.amqp.convert import (
     AMQP_LANGUAGE,
     DESTINATION_TYPE,
@@ -73,6 +74,7 @@ ANNOTATED: Final = {
     ORIGINAL_ROUTING: "x-opt-ORIG-ROUTING-TYPE",
     ACTUAL_EXPIRY: "x-opt-ACTUAL-EXPIRY",
     "_AMQ_INGRESS_TIMESTAMP": INGRESS,
+    TRACEPARENT: TRACEPARENT,
 }
 """What the broker adds -> the annotation that says it, as Artemis has it; others are ``x-opt-`` and their name."""
 WHOLE: Final = (ACTUAL_EXPIRY, "_AMQ_INGRESS_TIMESTAMP")

@@ -40,6 +40,7 @@ from entrepot.model.message import (
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING, original_number
 from entrepot.model.predicate import Value
+from entrepot.model.trace_context import WINDOW, peek_wide
 from entrepot.protocols.artemis import properties as typed
 from entrepot.protocols.artemis.bodies import (
     map_body,
@@ -186,6 +187,10 @@ class CoreLanguage(Language):
             message.raw = assembled(body_of(message.raw), headers, properties)
         except EntrepotError:
             return
+
+    def context(self, message: Message) -> i64:
+        """Look into the headers and properties, which stand behind the body."""
+        return peek_wide(message.raw, message.body_at, message.body_at + WINDOW, 5)
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one header or property; properties keep their types. What cannot be read is not there."""

@@ -32,6 +32,7 @@ from entrepot.model.message import (
     register,
 )
 from entrepot.model.predicate import Value
+from entrepot.model.trace_context import ABSENT, WINDOW, peek
 from entrepot.protocols.mqtt.codec import (
     Properties,
     properties_octets,
@@ -91,6 +92,11 @@ class MqttLanguage(Language):
         if message.marked(RETAINS) is not None:
             said.properties[RETAIN] = True
         return said
+
+    def context(self, message: Message) -> i64:
+        """Look into the properties, where there are some."""
+        end = message.body_at
+        return ABSENT if end == 0 else peek(message.raw, 0, min(end, WINDOW), 2)
 
     def fact(self, message: Message, name: str) -> Value:
         """Return a user property, the QoS, the topic."""

@@ -18,8 +18,9 @@ from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
 from entrepot.model.message import LANGUAGE_MQTT, Message
+from entrepot.model.trace_context import TRACEPARENT
 from entrepot.protocols.large_body import COMMON, CommonBody, Fit, known_length, length_of
-from entrepot.protocols.mqtt.codec import read_variable, write_octets, write_short, write_variable
+from entrepot.protocols.mqtt.codec import properties_octets, read_variable, write_octets, write_short, write_variable
 from entrepot.protocols.mqtt.convert import KEPT, LIVE, MQTT_LANGUAGE, RETAINS, Said, qos_of, said_in_mqtt
 from entrepot.protocols.mqtt.house import House
 from entrepot.protocols.mqtt.packets import acknowledgement
@@ -30,6 +31,7 @@ from entrepot.protocols.mqtt.schema import (
     PUBREL,
     SUBSCRIPTION_ID,
     TOPIC_ALIAS,
+    USER_PROPERTY,
     V5,
 )
 from entrepot.protocols.mqtt.state import Flight, MqttState
@@ -344,6 +346,8 @@ class MqttConsumer(Consumer):
             payload = payload[message.body_at :]
         topic = self.topic
         extra = self.subscription.marks
+        if message.watched and message.language is MQTT_LANGUAGE:
+            extra += _begun(message)
         if message.expiration > 0:
             extra += _expiry(message, outgoing.broker.wall)
         if outgoing.aliases_max > 0:
@@ -460,3 +464,10 @@ def _expiry(message: Message, wall: i64) -> bytes:
     """Return how long a message lives yet, as a property: whole seconds, at least one."""
     left = max((int(message.expiration) - int(wall) + 999) // 1000, 1)
     return bytes((MESSAGE_EXPIRY,)) + min(left, 0xFFFF_FFFF).to_bytes(4, "big")
+
+
+def _begun(message: Message) -> bytes:
+    """Return the context of a trace that began here as a property; the others have theirs from their producers."""
+    rare = message.rare
+    text = None if rare is None else rare.annotations.get(TRACEPARENT)
+    return b"" if text is None else properties_octets({USER_PROPERTY: [(TRACEPARENT, text)]})

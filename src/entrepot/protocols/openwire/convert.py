@@ -35,6 +35,7 @@ from entrepot.model.message import (
     register,
 )
 from entrepot.model.predicate import Value
+from entrepot.model.trace_context import WINDOW, peek
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.bodies import (
     bytes_message,
@@ -178,6 +179,11 @@ class OpenWireLanguage(Language):
     def changed(self, message: Message) -> None:
         """Have ``message`` encoded anew for each of its readers."""
         message.escaped = True
+
+    def context(self, message: Message) -> i64:
+        """Look into the end: the properties stand behind the body."""
+        size: i64 = len(message.raw)
+        return peek(message.raw, max(0, size - WINDOW), size, 3)
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one header or property; properties keep their types. What cannot be read is not there."""

@@ -33,6 +33,7 @@ from entrepot.model.message import (
 )
 from entrepot.model.predicate import Value
 from entrepot.model.serialised import opened, serialised
+from entrepot.model.trace_context import ABSENT, LENGTH, WINDOW, peek
 from entrepot.protocols.stomp import transformation
 from entrepot.protocols.stomp.escapes import V10, V12, decode_headers, octets_of, text_of
 
@@ -44,6 +45,7 @@ JMS_NAMES: Final = {  # header of STOMP -> what a selector calls it
     "JMSXGroupSeq": b"JMSXGroupSeq",
     "AMQUserID": b"JMSXUserID",
 }
+SHORTEST_CONTEXT: Final = len("traceparent:\n") + LENGTH
 TRANSFORMATION: Final = "transformation"
 TRANSFORMATION_ERROR: Final = "transformation-error"
 READ_FORMS: Final = (
@@ -65,6 +67,11 @@ class StompLanguage(Language):
     def __init__(self) -> None:
         super().__init__(LANGUAGE_STOMP, "STOMP")
         self.identifies = False
+
+    def context(self, message: Message) -> i64:
+        """Look into the headers, if they are as long as one with a context."""
+        end = message.body_at
+        return ABSENT if end < SHORTEST_CONTEXT else peek(message.raw, 0, min(end, WINDOW), 1)
 
     def fact(self, message: Message, name: str) -> Value:
         """Return one header as text; every header of STOMP is a string (classic.md 6.3)."""

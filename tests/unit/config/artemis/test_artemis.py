@@ -25,7 +25,8 @@ from entrepot.core.addressing.configuration import FIELDS
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
-from entrepot.node import Node, NodeOptions
+from entrepot.node import Node
+from entrepot.node_options import NodeOptions
 
 OPEN = "<security-enabled>false</security-enabled>"
 ACCEPTORS = '<acceptors><acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP,OPENWIRE</acceptor></acceptors>'
