@@ -141,6 +141,12 @@ EVENTS: Final = {
             "a password could not be looked at: %s",
             "the process that hashes passwords failed; the client is refused",
         ),
+        LogEvent(
+            "LOG-2010",
+            "entrepot.config",
+            "an operator %s the user %r%s",
+            "management added, changed or removed one in the files of users",
+        ),
     ),
     "Connections of clients": (
         LogEvent("LOG-3001", "entrepot.listener", "listening on %s", "a connector is open"),

@@ -19,7 +19,6 @@ FOUND_BY = {
     "a new machine has what it received": 8,
     "what a process left is not synced": 0,
     "what came is received": 46,
-    "renamed while it is read": 163,
     "differences are overlooked": 5,
     "gone while it is compared": 1,
     "counts although it differs": 5,
