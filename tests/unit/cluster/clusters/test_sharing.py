@@ -12,10 +12,10 @@ from entrepot.cluster.carrying.bridge import PARKED
 from entrepot.cluster.clusters.listening import address_rule, filter_of
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
+from entrepot.cluster.clusters.unresolved import STORE
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.routing import Target
 from entrepot.core.sending.sending import Sending
-from entrepot.cluster.clusters.unresolved import STORE
 from entrepot.model.address import ANYCAST, MULTICAST, parse
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.presenting import routing_in
