@@ -42,8 +42,9 @@ def drain(
     """Give all messages of the node at --url to another node of its cluster.
 
     Each queue moves in its order, to the queue of the same name there, which is made if there is none. A message is
-    settled here when the other node has it on disk; a crash of either loses none, and nothing comes twice. The node
-    goes on serving: stop its clients first if it is to be empty. What a prepared transaction holds stays, and what
+    settled here when the other node has it on disk; a crash of either loses none, and nothing comes twice, but where a
+    drain that broke off goes on to another node, or consumers here go on. The node goes on serving: stop its clients
+    first if it is to be empty. What a prepared transaction holds stays, and what
     repeats.
     """
     if sum((dry_run, status, resume, abort)) > 1:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from entrepot.base.errors import InvalidOption
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.security import Security
-from entrepot.config.xml import Element
+
+if TYPE_CHECKING:
+    from entrepot.config.xml import Element  # loads a parser, which few brokers need
 
 SPOKEN: Final = ("TLSv1.2", "TLSv1.3")
 OLDER: Final = ("SSL", "SSLV2", "SSLV2HELLO", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1")
