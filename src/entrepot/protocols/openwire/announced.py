@@ -158,7 +158,7 @@ class Announced(Listener):
         self.advisories = advisories
         self.broker = advisories.broker
         self.temporaries: dict[str, ConnectionId] = {}  # queues of clients of other protocols
-        self.unread: dict[tuple[int, str], _Unread] = {}
+        self.unread: dict[tuple[int, str, str, int], _Unread] = {}
 
     def heard(self, fact: Fact) -> None:
         """Tell what ``fact`` means for readers of advisories."""
@@ -232,13 +232,14 @@ class Announced(Listener):
     def _is_unread(self, kind: int, place: Place) -> bool:
         """Say whether nobody reads what is told of ``kind`` and ``place``: a million messages may expire at a time."""
         table = self.broker.table
-        found = self.unread.get((kind, place.name))
+        key = (kind, place.name, place.address, int(place.routing))  # a topic is an address, and has no name
+        found = self.unread.get(key)
         if found is None or found.version != table.version:
             topic = _topic(WORDS[kind], self._where(place))
             if len(self.unread) >= UNREAD_MAX:
                 self.unread.clear()
             found = _Unread(topic, int(table.version), self.advisories.is_followed(topic))
-            self.unread[kind, place.name] = found
+            self.unread[key] = found
         return not found.followed and not recalls(self.broker, found.topic)
 
     def _where(self, place: Place) -> Destination:

@@ -537,3 +537,16 @@ def test_who_comes_to_read_of_what_expires_hears_what_expires_then() -> None:
     watcher.consume(topic, prefetch=32_766)
     expire("heard")
     assert len(watcher.dispatches()) == 1
+
+
+def test_what_is_told_of_one_topic_is_told_though_nobody_reads_of_another() -> None:
+    hub = Hub(Rig({"#": {"advises_delivered": True}}))
+    watcher = hub.client()
+    watcher.consume(ActiveMQTopic("ActiveMQ.Advisory.MessageDelivered.Topic.B"), prefetch=32_766)
+    reader = hub.client()
+    for name in ("A", "B"):
+        reader.consume(ActiveMQTopic(name))
+    client = hub.client()
+    for name in ("A", "B", "A", "B"):
+        client.ask(client.text(ActiveMQTopic(name), "m"))
+    assert len(watcher.dispatches()) == 2
