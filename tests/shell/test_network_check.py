@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -32,9 +33,12 @@ class Gateway:
         self.port = free_port()
         self.server: ThreadingHTTPServer | None = None
 
-    def up(self) -> None:
+    def up(self, delay: float = 0.0) -> None:
+        """Be there; ``delay``: s until each answer."""
+
         class Page(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                time.sleep(delay)
                 self.send_response(204)
                 self.end_headers()
 
@@ -92,3 +96,21 @@ def test_it_stops_when_nobody_answers_and_begins_anew_when_somebody_does(
     until(lambda: broker.text().count("waits for the network") == 2, "it waits again")
     broker.process.terminate()
     assert broker.process.wait(30) == 0
+
+
+@pytest.mark.timeout(120)
+def test_who_is_asked_to_stop_while_it_looks_before_it_serves_ends(
+    start: Start, tmp_path: Path, gateway: Gateway
+) -> None:
+    """The signal was forgotten, and the broker served."""
+    gateway.up(delay=1.5)
+    port = free_port()
+    file = tmp_path / "broker.xml"
+    text = CONFIGURATION.format(home=tmp_path, port=port, url=f"http://127.0.0.1:{gateway.port}/")
+    policy = "<ha-policy><shared-store><primary/></shared-store></ha-policy></core>"
+    file.write_text(text.replace("</core>", policy))
+    broker = start(file)
+    until(lambda: "is the master now" in broker.text(), "it has the lease, and looks once more")
+    broker.process.terminate()
+    assert broker.process.wait(30) == 0
+    assert "listening" not in broker.text()

@@ -75,10 +75,14 @@ async def serve_in_turn(
         grant = turn.result()
         if following is not None and not await following.take_office(grant.epoch):
             standby.hand_back("its copy is not whole: a catch-up was under way")
-            return True
+            return not stop.done()
         if looks is not None and not await looks.check.reachable():
             standby.hand_back("it is cut off: nothing that its network check names answers")
-            return True
+            return not stop.done()
+        if stop.done():  # while the copy was looked at, or the network: nothing is open yet
+            standby.hand_back("it was asked to stop")
+            tell(f"stopping: {stop.result()}")
+            return False
         made = options()  # loads what is not loaded yet: nobody should end it at once meanwhile
         undo()
         return await serve_alone(made, standby, ports_file, console, looks)
