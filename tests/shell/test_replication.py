@@ -326,6 +326,19 @@ def test_nobody_steps_down_for_nobody(copies: Copies) -> None:
 
 
 @pytest.mark.timeout(120)
+def test_nobody_steps_down_for_one_that_is_eligible_and_gone(copies: Copies) -> None:
+    """With two copies asked for, a replica that is lost stays in the record: nothing is confirmed without it."""
+    first, second = copies.pair("--copies", "2")
+    second.kill()
+    until(lambda: not first.facts()["replication"]["replicas"], "it is gone")
+    assert first.facts()["replication"]["eligible"] == ["beta"]
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(first)])
+    assert told.exit_code == 1
+    assert "no other copy" in str(told.exception)
+    assert first.serves()
+
+
+@pytest.mark.timeout(120)
 def test_an_operator_says_which_copy_counts(copies: Copies) -> None:
     first, second = copies.pair("--copies", "1")
     producer = Producer([first.port], QUEUE)

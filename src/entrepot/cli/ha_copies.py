@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,7 +56,7 @@ async def _compared(desk: Desk, limit: int, *, quiet: bool) -> list[dict[str, An
             now = sum(each["compared"] for each in verdicts)
             step(now - seen)
             seen = now
-            time.sleep(LOOK_S)
+            await asyncio.sleep(LOOK_S)
             verdicts = await _verdicts(desk)
     return [
         {

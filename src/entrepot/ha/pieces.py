@@ -9,7 +9,7 @@ from typing import Final
 from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.catchup import Piece
-from entrepot.ha.follower import Follower, Host
+from entrepot.ha.follower import Follower, Host, Stage
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.stream import encode
@@ -34,6 +34,11 @@ class Pieces:
         self.options: Final = options
         self.followers: Final = followers
         self.then: Final = then
+
+    @property
+    def in_sync(self) -> list[Follower]:
+        """Return the replicas that could take over."""
+        return [each for each in self.followers if each.stage is Stage.IN_SYNC]
 
     def ask(self, follower: Follower, now: Instant) -> None:
         """Have pieces read, as many as are wanted under way."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from entrepot.base.environment import Instant
 from entrepot.ha.comparison import DAMAGED, DIFFERS, SAME, Comparison, Verdict
-from entrepot.ha.follower import Follower, Stage
+from entrepot.ha.follower import Follower
 from entrepot.ha.pieces import Pieces
 
 
@@ -36,7 +36,9 @@ class Verifying:
 
         ``bandwidth``: octets a second, 0 for that of catch-ups. Who is being compared already goes on with that.
         """
-        every = [each for each in self.pieces.followers if each.stage is Stage.IN_SYNC]
+        every = self.pieces.in_sync
+        for gone in set(self.verdicts).difference(each.copy for each in every):
+            del self.verdicts[gone]  # else one that is removed would be said to differ for ever
         for each in every:
             if not isinstance(each.catch_up, Comparison) or each.catch_up.verdict.ended >= 0:
                 comparison = Comparison(self.pieces.mirror.ends, each.name, now, bandwidth)

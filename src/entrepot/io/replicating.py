@@ -190,6 +190,7 @@ class Hosting(Host):
         self.run(partial(self.replication.begin, standby.tenure.epoch, dict(standby.mine.eligible), now()))
         standby.recorded = lambda serial: self.run(partial(self.replication.recorded, serial))
         standby.about = lambda: facts_of(self.replication, now())
+        standby.successor = lambda: bool(self.replication.pieces.in_sync)
         host, port = self._place
         try:
             self._server = await loop.create_server(self._meet, host, port)

@@ -84,6 +84,7 @@ class Standby:
         self._places: Final = (directory, place)
         self.recorded: Callable[[int], None] = lambda serial: None
         self.about: Callable[[], dict[str, Any]] = dict  # what is to be said of replication
+        self.successor: Callable[[], bool] = lambda: False  # of a replicated store: whether a replica is in sync
         self.lost: Callable[[str], None] = lambda why: None
         self.asked_back: Callable[[str], None] = lambda why: None
         self._asking: Final = Asking(directory, self.mine)
@@ -170,8 +171,7 @@ class Standby:
                 f"{self.mine.name} is the primary by its configuration: it would ask for its store at once",
                 remedy="stop it, or give the brokers of the pair no parts",
             )
-        facts = self.about() if self.copy is not None else {"eligible": ["whoever waits for the lock"]}
-        if not facts.get("eligible"):
+        if self.copy is not None and not self.successor():
             raise Refused(
                 f"no other copy of the store of {self.mine.name} is in sync: nobody could take over",
                 remedy="see `entrepot ha status URL` for how far its replicas are",

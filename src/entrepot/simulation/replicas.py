@@ -17,7 +17,6 @@ from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.candidate import State
 from entrepot.ha.comparison import DAMAGED, DIFFERS
-from entrepot.ha.follower import Stage
 from entrepot.ha.lease import EITHER, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.replication_options import ReplicationOptions
@@ -77,8 +76,8 @@ class Comparing:
         primary = self._primary()
         if primary is None or self.lots.chance(0.3):
             return
-        insync = [each.name for each in primary.replication.followers if each.stage is Stage.IN_SYNC]
-        copies = [each for each in self.scene.copies if each.name in insync]
+        names = [each.name for each in primary.replication.pieces.in_sync]
+        copies = [each for each in self.scene.copies if each.name in names]
         if not copies:
             return
         medium = self.lots.one_of(copies).disk.medium

@@ -104,6 +104,9 @@ def test_a_comparison_with_who_is_gone_came_to_nothing() -> None:
     primary.replication.lost(primary.follower, "cut", SECOND)
     assert primary.verdict() == (CUT_OFF, "cut")
     assert primary.verifying.begin(SECOND) == 0
+    assert (
+        facts_of(primary.replication, SECOND)["verified"] == []
+    )  # else a removed one would be said to differ for ever
 
 
 def test_a_limit_holds_for_what_is_read_to_be_compared() -> None:
