@@ -25,6 +25,7 @@ from typing import Final
 import click
 from artemis_broker import MEMORY, artemis
 from brokers import HOST, answers_stomp, free_port
+from clusters import DELAY_MS, NODE
 from rows import Load
 from takeover import fill
 
@@ -36,34 +37,15 @@ from pairs import BrokerProcess, Connection, Producer, until  # noqa: E402 - the
 PATIENCE: Final = 120.0  # s: a Java process on a machine that is busy
 GIB: Final = 1 << 30
 STORED: Final = 100_000
-CONFIGURATION: Final = """\
-<configuration xmlns="urn:activemq">
-  <core xmlns="urn:activemq:core">
-    <name>{name}</name>
-    <journal-type>NIO</journal-type>
-    <paging-directory>{home}/paging</paging-directory>
-    <bindings-directory>{home}/bindings</bindings-directory>
-    <journal-directory>{home}/journal</journal-directory>
-    <large-messages-directory>{home}/large-messages</large-messages-directory>
-    <security-enabled>false</security-enabled>
-    <cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
-    <connectors>
-      <connector name="self">tcp://{host}:{core}</connector><connector name="other">tcp://{host}:{other}</connector>
-    </connectors>
-    <acceptors>
-      <acceptor name="core">tcp://{host}:{core}?protocols=CORE</acceptor>
-      <acceptor name="stomp">tcp://{host}:{stomp}?protocols=STOMP;anycastPrefix=/queue/</acceptor>
-    </acceptors>
-    <ha-policy><replication><{part}><cluster-name>pair</cluster-name></{part}></replication></ha-policy>
-    <cluster-connections>
-      <cluster-connection name="pair">
-        <connector-ref>self</connector-ref><retry-interval>100</retry-interval>
-        <static-connectors><connector-ref>other</connector-ref></static-connectors>
-      </cluster-connection>
-    </cluster-connections>
-  </core>
-</configuration>
-"""
+CONNECTORS: Final = """<connector name="self">tcp://{host}:{core}</connector>
+      <connector name="other">tcp://{host}:{other}</connector>"""
+CLUSTER: Final = """<cluster-connections><cluster-connection name="pair"><connector-ref>self</connector-ref>
+      <retry-interval>100</retry-interval>
+      <static-connectors><connector-ref>other</connector-ref></static-connectors>
+    </cluster-connection></cluster-connections>"""
+POLICY: Final = (
+    """<ha-policy><replication><{part}><cluster-name>pair</cluster-name></{part}></replication></ha-policy>"""
+)
 SYNCED: Final = (
     "SEND\ndestination:/queue/activemq.management\nreply-to:answers\n"
     "_AMQ_ResourceName:broker\n_AMQ_Attribute:replicaSync\n\n\0"
@@ -80,9 +62,9 @@ class Theirs(BrokerProcess):
         self.log = home / f"{name}.log"
         file = home / "broker.xml"
         core, other = cores
-        file.write_text(
-            CONFIGURATION.format(name=name, home=home, host=HOST, core=core, other=other, stomp=self.port, part=part)
-        )
+        connectors, policy = CONNECTORS.format(host=HOST, core=core, other=other), POLICY.format(part=part)
+        places = {"name": name, "home": home, "host": HOST, "core": core, "stomp": self.port, "delay": DELAY_MS}
+        file.write_text(NODE.format(**places, connectors=connectors, cluster=CLUSTER, policy=policy))
         command = ["java", *MEMORY, "-cp", artemis.class_path(), "Artemis", str(file)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

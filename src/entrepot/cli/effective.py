@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from msgspec.structs import asdict
 
 from entrepot.base.errors import InvalidOption
 from entrepot.cli.context import masked, read
@@ -125,16 +126,7 @@ def _places(urls: tuple[str, ...]) -> dict[str, str]:
 
 
 def _row(one: Setting) -> dict[str, Any]:
-    return {
-        "setting": one.setting,
-        "value": one.value,
-        "means": one.means,
-        "source": one.source,
-        "where": one.where,
-        "file": one.file,
-        "line": one.line,
-        "over": one.over,
-    }
+    return {**asdict(one), "where": one.where}
 
 
 def _drifted(one: Difference, output: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from entrepot.base.scram import DIGESTS, kept, keys_of
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.managing import at_desk
 from entrepot.cli.output import listing_option, show
+from entrepot.config.rewriting import mode_of, rewrite
 from entrepot.config.users import added, groups_of, parse, removed
 from entrepot.core.security.passwords import SALT_OCTETS, hashed
 
@@ -172,18 +172,7 @@ def read(file: Path) -> str:
 
 def write(file: Path, text: str) -> None:
     """Replace the file whole, or not at all; a new one is for its owner alone. Raises OSError."""
-    mode = file.stat().st_mode & 0o777 if file.exists() else FILE_MODE
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w") as target:
-            target.write(text)
-            target.flush()
-            os.fsync(target.fileno())
-        os.chmod(name, mode)
-        os.replace(name, file)
-    except BaseException:
-        os.unlink(name)
-        raise
+    rewrite(file, text, mode_of(file) if file.exists() else FILE_MODE)
 
 
 def _password() -> str:

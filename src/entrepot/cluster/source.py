@@ -184,8 +184,10 @@ class LinkConsumer(Consumer):
             self.feed.link.deliver(self, message, int(deliveries))
             return
         watch.leaves(message, self.source.place(), self.key, self.peer())
-        self.feed.link.deliver(self, message, int(deliveries))
-        watch.left(message)
+        try:
+            self.feed.link.deliver(self, message, int(deliveries))
+        finally:
+            watch.left(message)
 
     def ended(self, why: str) -> None:
         """The broker took it away."""

@@ -105,13 +105,13 @@ def test_a_crash_between_the_two_files_leaves_nobody_with_less_than_he_should_ha
     files: UserFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order: list[str] = []
-    real = user_files._replace
+    real = user_files.rewrite
 
-    def replace(file: Path, text: str) -> None:
+    def replace(file: Path, text: str, mode: int) -> None:
         order.append(file.name)
-        real(file, text)
+        real(file, text, mode)
 
-    monkeypatch.setattr(user_files, "_replace", replace)
+    monkeypatch.setattr(user_files, "rewrite", replace)
     files.add("ann", "x", ["all"])
     files.remove("ann")
     assert order == ["roles", "users", "users", "roles"]
@@ -120,10 +120,10 @@ def test_a_crash_between_the_two_files_leaves_nobody_with_less_than_he_should_ha
 def test_a_file_that_cannot_be_written_or_is_too_long_is_told_of(
     files: UserFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(file: Path, text: str) -> None:
+    def full(file: Path, text: str, mode: int) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(user_files, "_replace", full)
+    monkeypatch.setattr(user_files, "rewrite", full)
     with pytest.raises(InvalidConfiguration, match="no space"):
         files.add("ann", "x", ["all"])
     monkeypatch.setattr(user_files, "OCTETS_MAX", 10)

@@ -29,6 +29,7 @@ from entrepot.config.findings import Severity
 from entrepot.config.properties import parse as parse_properties
 from entrepot.config.sources import PROPERTIES_OCTETS_MAX, Sources
 from entrepot.config.xml import Attribute, Element
+from entrepot.core.security.permissions import PERMISSIONS
 
 PREFIX: Final = "brokerconfig."
 REMOVED: Final = "-"
@@ -73,20 +74,6 @@ SPELT: Final[Mapping[str, str]] = {
     "networkCheckNIC": "network-check-NIC",
 }
 """What the beans call otherwise than the file does."""
-RIGHTS: Final = (
-    "consume",
-    "send",
-    "browse",
-    "manage",
-    "view",
-    "edit",
-    "createAddress",
-    "deleteAddress",
-    "createDurableQueue",
-    "deleteDurableQueue",
-    "createNonDurableQueue",
-    "deleteNonDurableQueue",
-)
 
 
 class Overrides:
@@ -167,7 +154,7 @@ class Overrides:
 
     def _right(self, rest: list[str], value: str) -> None:
         """Give or take one right of one role."""
-        if len(rest) != 3 or rest[2] not in RIGHTS or value not in ("true", "false"):
+        if len(rest) != 3 or rest[2] not in PERMISSIONS or value not in ("true", "false"):
             remedy = 'write securityRoles."MATCH".ROLE.RIGHT=true, a right as in the file'
             raise InvalidConfiguration("it is no right of a role", remedy=remedy)
         match, role, right = rest

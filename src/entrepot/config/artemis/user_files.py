@@ -8,8 +8,6 @@ What calls this does so in a thread: the disk may be slow. No message repeats a 
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -17,6 +15,7 @@ from typing import Final
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, Refused
 from entrepot.config import properties
 from entrepot.config.jaas import names, text_of
+from entrepot.config.rewriting import mode_of, rewrite
 
 ROUNDS: Final = 1024  # those of Artemis' default codec, PBKDF2 with SHA-1
 SALT_OCTETS: Final = 32
@@ -98,28 +97,12 @@ class UserFiles:
         if len(text) > OCTETS_MAX:
             raise Refused(f"{file.name} would be longer than {OCTETS_MAX} octets", remedy="remove users")
         try:
-            _replace(file, text)
+            place = file.resolve()  # a link stays one
+            rewrite(place, text, mode_of(place))
         except OSError as error:
             raise InvalidConfiguration(
                 f"cannot write {file}: {error.strerror}", remedy="let the broker write the file and its directory"
             ) from None
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file anew; whoever may read it now may then."""
-    place = file.resolve()  # a link stays one
-    mode = place.stat().st_mode & 0o777
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as target:
-            target.write(text)
-            target.flush()
-            os.fsync(target.fileno())
-        os.chmod(name, mode)
-        os.replace(name, place)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 def _check(name: str, what: str) -> None:

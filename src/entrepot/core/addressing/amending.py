@@ -19,15 +19,14 @@ from typing import Any, Final
 import msgspec
 
 from entrepot.base.environment import MILLISECOND
-from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
-from entrepot.base.patterns import MIXED
+from entrepot.base.errors import EntrepotError, Refused
 from entrepot.base.settings import UNLIMITED, Dialect, Setting, Unit, refuse_unknown
 from entrepot.core.addressing.address_settings import AddressSettings
 from entrepot.core.addressing.policy import Policies
+from entrepot.core.amendments import check_pattern, keep
 from entrepot.core.notes import Notes
 
 PART: Final = "address settings"  # of the notes
-AMENDED_MOST: Final = 10_000  # patterns: one note each, and all of them in memory
 
 OTHERWISE: Final[Mapping[str, str]] = {
     "address-full-policy": "addressFullMessagePolicy",
@@ -88,20 +87,15 @@ def amend(policies: Policies, notes: Notes, pattern: str, text: str) -> dict[str
     """
     values = read(text)
     AddressSettings(**values)
-    _check(pattern)
-    kept = notes.of(PART)
-    if pattern not in kept and len(kept) >= AMENDED_MOST:
-        raise LimitExceeded(
-            f"{AMENDED_MOST} patterns have settings of an operator", remedy="remove some, or write them in the file"
-        )
-    notes.put(PART, pattern, text)
+    check_pattern(pattern)
+    keep(notes, PART, pattern, text)
     policies.amend(pattern, values)
     return shown(values)
 
 
 def withdraw(policies: Policies, notes: Notes, pattern: str) -> None:
     """Let hold again what the configuration says of ``pattern``. Raises Refused, InvalidDestination, StorageError."""
-    _check(pattern)
+    check_pattern(pattern)
     notes.remove(PART, pattern)
     policies.amend(pattern, None)
 
@@ -119,12 +113,6 @@ def restore(policies: Policies, notes: Notes) -> list[tuple[str, str]]:
         except EntrepotError as error:
             failed.append((pattern, str(error)))
     return failed
-
-
-def _check(pattern: str) -> None:
-    if not pattern:
-        raise Refused("no address is named", remedy='name one, or a pattern like "orders.#"')
-    MIXED.words(pattern)
 
 
 def _written(name: str, value: object) -> str:

@@ -29,6 +29,7 @@ from entrepot.core.security.access import (
     MANAGE,
     MANAGEMENT,
     SEND,
+    SINGLE,
     SUBSCRIBE,
     VIEW,
     Listed,
@@ -38,17 +39,7 @@ from entrepot.core.security.access import (
 from entrepot.core.security.directory import Subject
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination, parse_one
 
-WORDS: Final[dict[str, int]] = {
-    "send": SEND,
-    "consume": CONSUME,
-    "browse": BROWSE,
-    "subscribe": SUBSCRIBE,
-    "create": CREATE,
-    "delete": DELETE,
-    "manage": MANAGE,
-    "view": VIEW,
-    "edit": EDIT,
-}
+WORDS: Final[dict[str, int]] = {**SINGLE, "view": VIEW, "edit": EDIT}
 """Rights by the names that a users file has for them, in the order in which they are shown."""
 KINDS: Final = {ANYCAST: "queue", MULTICAST: "topic", UNTYPED: "any"}
 ASKED: Final[dict[int, dict[str, int]]] = {

@@ -15,7 +15,6 @@ from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import RoutingTable, Target
 from entrepot.core.events import announcing
-from entrepot.core.events.facts import MESSAGE_DROPPED
 from entrepot.core.ports import Host
 from entrepot.core.queue.bereaved import DEAD_CAUSE, take_body_off
 from entrepot.core.queue.head import QueueHead
@@ -48,9 +47,8 @@ class DeadLetters:
         rare = message.rare
         flaw = "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
         if not name or not wanted or (not flaw and name in (queue.name, queue.address)):
-            if self.host.hub.kinds & MESSAGE_DROPPED:  # very many may go at once, and seldom does anybody listen
-                identity = self.host.ids.identity_of(message)
-                announcing.dropped(self.host.hub, queue.place(), message, identity, reason)
+            identity = self.host.ids.identity_of(message)
+            announcing.dropped(self.host.hub, queue.place(), message, identity, reason)
             return
         letter = self.host.ids.renumbered(message)
         letter.address = name

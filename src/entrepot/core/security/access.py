@@ -49,7 +49,7 @@ WRITE: Final = SEND
 ADMIN: Final = CREATE | DELETE | MANAGE
 EVERYTHING: Final = READ | WRITE | ADMIN
 
-RIGHTS: Final[Mapping[str, int]] = {
+SINGLE: Final[Mapping[str, int]] = {
     "send": SEND,
     "consume": CONSUME,
     "browse": BROWSE,
@@ -57,6 +57,10 @@ RIGHTS: Final[Mapping[str, int]] = {
     "create": CREATE,
     "delete": DELETE,
     "manage": MANAGE,
+}
+"""One right each, by its name, in the order in which they are shown."""
+RIGHTS: Final[Mapping[str, int]] = {
+    **SINGLE,
     "read": READ,
     "write": WRITE,
     "admin": ADMIN,

@@ -18,15 +18,14 @@ from typing import Final
 
 import msgspec
 
-from entrepot.base.errors import LimitExceeded, Refused
-from entrepot.base.patterns import MIXED
+from entrepot.base.errors import Refused
+from entrepot.core.amendments import check_pattern, keep
 from entrepot.core.notes import Notes
 from entrepot.core.security.access import Access, adds_up
 from entrepot.core.security.access import amend as put_rules
 from entrepot.core.security.permissions import held_by, rules_of, temporary_of
 
 PART: Final = "security settings"  # of the notes
-AMENDED_MOST: Final = 10_000  # patterns: one note each, and all of them in memory
 EVERYTHING: Final = "#"
 
 
@@ -37,12 +36,7 @@ def amend(access: Access, notes: Notes, pattern: str, said: Mapping[str, str]) -
     """
     _check(access, pattern)
     held_by(said)
-    kept = notes.of(PART)
-    if pattern not in kept and len(kept) >= AMENDED_MOST:
-        raise LimitExceeded(
-            f"{AMENDED_MOST} patterns have rights of an operator", remedy="remove some, or write them in the file"
-        )
-    notes.put(PART, pattern, msgspec.json.encode(dict(said)).decode())
+    keep(notes, PART, pattern, msgspec.json.encode(dict(said)).decode())
     _let_hold(access, pattern, said)
 
 
@@ -67,11 +61,9 @@ def _let_hold(access: Access, pattern: str, said: Mapping[str, str]) -> None:
 
 
 def _check(access: Access, pattern: str) -> None:
-    if not pattern:
-        raise Refused("no address is named", remedy='name one, or a pattern like "orders.#"')
     if "::" in pattern:
         raise Refused("rights on one queue of an address are not known", remedy="name the address")
-    MIXED.words(pattern)
+    check_pattern(pattern)
     if access.guarded and adds_up(access):
         raise Refused(
             "the rights of this broker are not those of a broker.xml: rules add up",

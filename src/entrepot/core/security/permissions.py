@@ -49,6 +49,7 @@ CAUSED: Final = (
 )
 OF_OPERATIONS: Final[Mapping[str, int]] = {"view": VIEW, "edit": EDIT}
 """What single operations of management take, with ``management-message-rbac``."""
+PERMISSIONS: Final = (*SIMPLE, *OF_OPERATIONS, *CAUSED)
 
 
 def held_by(said: Mapping[str, str]) -> dict[str, Kinds]:

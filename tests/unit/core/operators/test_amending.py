@@ -11,6 +11,7 @@ from entrepot.base.errors import AccessDenied, EntrepotError
 from entrepot.config.artemis.addresses import EVERYTHING
 from entrepot.config.founding import add_policies
 from entrepot.config.model import BrokerConfig, PolicyEntry
+from entrepot.core import amendments
 from entrepot.core.addressing import amending as settings
 from entrepot.core.addressing.policy import Policies
 from entrepot.core.operators.amending_verbs import KINDS, Amending
@@ -134,13 +135,13 @@ def test_wrong_settings_change_nothing_and_say_what_to_do(given: tuple[object, .
 
 
 def test_no_more_patterns_than_memory_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "AMENDED_MOST", 2)
-    monkeypatch.setattr(rights, "AMENDED_MOST", 1)
+    monkeypatch.setattr(amendments, "AMENDED_MOST", 2)
     rig = Rig()
     do(rig, "addAddressSettings", "a", "{}")
     do(rig, "addAddressSettings", "b", "{}")
     do(rig, "addAddressSettings", "a", "{}")
     assert "remove some" in fail(rig, "addAddressSettings", "c", "{}")
+    monkeypatch.setattr(amendments, "AMENDED_MOST", 1)
     do(rig, "addSecuritySettings", "a", *SEVEN)
     assert "remove some" in fail(rig, "addSecuritySettings", "b", *SEVEN)
 
