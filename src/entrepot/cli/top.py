@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SORTS: Final = ("messages", "in", "out", "consumers", "age", "dead", "name")  # those of `top_screen.ASKED_AS`
 QUEUES_MOST: Final = 500  # of one broker: the most that it describes at once
 AGAIN_S: Final = 2.0  # after which a broker that did not answer is dialled again
+LATE_S: Final = 10.0  # that programs wait for the answer of a broker; of one that was late they wait no more
 RESERVED: Final = 12  # lines of the screen that are not for queues
 KEYS: Final = "q quit, space stop and go on; sort by " + ", ".join(f"[{one[0]}]{one[1:]}" for one in SORTS)
 
@@ -60,8 +61,9 @@ def top(
 ) -> None:
     """Watch brokers: what comes and goes a second, where it waits, which bridges are down, and what is wrong.
 
-    Without a terminal, or as JSON, each look is written out: one object a broker, the first without rates. A broker
-    that does not answer is dialled again, and the others are shown. Keys: q ends it, space stops the picture, and the
+    Without a terminal, or as JSON, each look is written out: one object a broker, the first without rates. A look waits
+    for what every broker answers, 10 s at most. A broker that does not answer is dialled again, and the others are
+    shown. Keys: q ends it, space stops the picture, and the
     first letter of a column sorts by it.
     """
     from entrepot.cli.top_screen import Board  # noqa: PLC0415 - `--help` need not load it
@@ -71,7 +73,7 @@ def top(
     live = output == "table" and sys.stdout.isatty()
     room = max(5, (os.get_terminal_size().lines if live else 40) - RESERVED - len(urls))
     board = Board({masked(one): one for one in urls}, sort=sort, rows=rows or min(room, QUEUES_MOST))
-    watch = Watch(board, every=every, search=search)
+    watch = Watch(board, every=every, search=search, patience=every if live else LATE_S)
     if not live:
         show = _objects(board) if output == "json" else _pages(board)
         runtime.run(watch.run(show, count if output == "json" or count else 2))
@@ -83,48 +85,77 @@ def top(
 
 
 class Watch:
-    """Looks at all brokers again and again. ``held``: the picture stays as it is."""
+    """Looks at all brokers again and again. ``held``: the picture stays as it is.
 
-    def __init__(self, board: Board, *, every: float, search: str) -> None:
+    ``patience``: seconds that a look waits for brokers. Each answers anew, or fails, before it is shown; one that let
+    a look wait in vain is not waited for until it answers.
+    """
+
+    def __init__(self, board: Board, *, every: float, search: str, patience: float = 0.0) -> None:
         self.board: Final = board
         self.every: Final = every
         self.search: Final = search
+        self.patience: Final = patience
         self.held = False
         self.over = False
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._woken: asyncio.Event | None = None
+        self._due = set(board.places)  # brokers that the next look waits for
+        self._late: set[str] = set()
+        self._pressed = False
+        self._changed: asyncio.Event | None = None
 
     async def run(self, show: Callable[[], object], count: int | None = None) -> None:
         """Look and ``show`` ``count`` times, for ever without one. Raises what the only broker refuses."""
-        self._woken = asyncio.Event()
+        self._changed = asyncio.Event()
         self.loop = asyncio.get_running_loop()
         followers = [asyncio.create_task(self._follow(name, url)) for name, url in self.board.places.items()]
         try:
             while not self.over and (count is None or count > 0):
-                await self._wait(followers)
+                await self._wait(followers, self.patience, lambda: not self._due)
                 if self.over:
                     break
+                self._expect()
                 if not self.held:
                     show()
                 count = None if count is None else count - 1
+                if count != 0:
+                    await self._wait(followers, self.every, lambda: False)
         finally:
             self.loop = None
             for task in followers:
                 task.cancel()
             await asyncio.gather(*followers, return_exceptions=True)
 
-    async def _wait(self, followers: list[asyncio.Task[None]]) -> None:
-        """Wait until the picture is to be renewed: every broker had its time, or a key was pressed."""
-        assert self._woken is not None
-        self._woken.clear()
-        pause = asyncio.create_task(asyncio.sleep(self.every))
-        woken = asyncio.create_task(self._woken.wait())
-        await asyncio.wait({pause, woken, *followers}, return_when=asyncio.FIRST_COMPLETED)
-        pause.cancel()
-        woken.cancel()
-        for follower in followers:
-            if follower.done():
-                follower.result()  # it ends by an error alone
+    async def _wait(self, followers: list[asyncio.Task[None]], most: float, ready: Callable[[], bool]) -> None:
+        """Wait for ``most`` seconds, or until it is ``ready`` or a key was pressed."""
+        assert self._changed is not None
+        assert self.loop is not None
+        end = self.loop.time() + most
+        while not self._pressed and not ready() and (left := end - self.loop.time()) > 0:
+            self._changed.clear()
+            change = asyncio.create_task(self._changed.wait())
+            await asyncio.wait({change, *followers}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            change.cancel()
+            for follower in followers:
+                if follower.done():
+                    follower.result()  # it ends by an error alone
+
+    def _expect(self) -> None:
+        """Choose whom the next look waits for; a look that a key asked for waited for nobody."""
+        if not self._pressed:
+            self._late |= self._due
+        self._pressed = False
+        self._due = self.board.places.keys() - self._late
+
+    def _heard(self, name: str) -> None:
+        """A broker answered or failed."""
+        self._late.discard(name)
+        self._due.discard(name)
+        self._change()
+
+    def _change(self) -> None:
+        if self._changed is not None:
+            self._changed.set()
 
     async def _follow(self, name: str, url: str) -> None:
         """Look at one broker for as long as it takes."""
@@ -137,6 +168,7 @@ class Watch:
                         await asyncio.sleep(max(0.0, began + self.every - asyncio.get_running_loop().time()))
             except (EntrepotError, OSError) as error:
                 self.board.failed(name, str(error))
+                self._heard(name)
                 if len(self.board.places) == 1 and self.board.lines[name].glance is None:
                     raise  # it was never there: no reason to go on
             await asyncio.sleep(AGAIN_S)
@@ -150,6 +182,7 @@ class Watch:
         wanted = {"search": self.search, "sort": sort, "down": sort != "name", "most": most}
         found = await page_of(desk, wanted)
         self.board.answered(name, await glance(desk), found.rows)
+        self._heard(name)
 
     def pressed(self, key: str) -> None:
         """A key was pressed."""
@@ -160,8 +193,8 @@ class Watch:
         for one in SORTS:
             if key == one[0]:
                 self.board.sort = one
-        if self._woken is not None:
-            self._woken.set()
+        self._pressed = True
+        self._change()
 
 
 def _places(brokers: tuple[str, ...], *, everyone: bool, url: str) -> list[str]:

@@ -6,17 +6,16 @@ default. What has to differ, a name, a place to listen, a directory, is told apa
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct, convert
 
 from entrepot.base.provenance import DEFAULT
+from entrepot.management.sifting import sifted
 from entrepot.management.view import Asker
 
-PAGE: Final = 500  # settings of one answer: the most that `describeConfiguration` has
 SETTINGS_MOST: Final = 20_000  # of one broker that are compared: some 10 MB, and half a second of its time
 
 ABSENT: Final = "not set"
@@ -78,16 +77,7 @@ async def settings_of(
     asker: Asker, search: Iterable[str] = (), source: str = "", most: int = SETTINGS_MOST
 ) -> Settings:
     """Ask a broker for its configuration, page by page. Raises EntrepotError."""
-    wanted: dict[str, Any] = {"search": list(search), "source": source, "skip": 0, "most": min(PAGE, most)}
-    told = await asker.ask("broker", "describeConfiguration", json.dumps(wanted))
-    rows = list(told["rows"])
-    while len(rows) < min(most, told["count"]):
-        wanted |= {"skip": len(rows), "most": min(PAGE, most - len(rows))}
-        page = await asker.ask("broker", "describeConfiguration", json.dumps(wanted))
-        if not page["rows"]:
-            break  # it was read again meanwhile, and is shorter
-        rows += page["rows"]
-    return convert({**told, "rows": rows}, Settings)
+    return convert(await sifted(asker, "describeConfiguration", most, search=list(search), source=source), Settings)
 
 
 def differences(brokers: Mapping[str, Settings]) -> list[Difference]:

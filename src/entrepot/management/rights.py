@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, convert
 
+from entrepot.management.sifting import sifted
 from entrepot.management.view import Asker
 
-PAGE: Final = 500  # rows of one answer: the most that there are in one
 ROWS_MOST: Final = 10_000  # that are shown: beyond it somebody searches
 EVERYBODY: Final = "*"
 
@@ -30,12 +29,12 @@ class Told(Struct, frozen=True):
 
 async def users_of(asker: Asker, search: Iterable[str] = (), most: int = ROWS_MOST) -> Told:
     """Ask who comes in. Raises EntrepotError."""
-    return await _paged(asker, "describeUsers", search, most)
+    return await _told(asker, "describeUsers", search, most)
 
 
 async def rules_of(asker: Asker, user: str | None = None, most: int = ROWS_MOST) -> Told:
     """Ask for the rules, all or those that give something to one user. Raises EntrepotError."""
-    told = await _paged(asker, "describeRules", (), most)
+    told = await _told(asker, "describeRules", (), most)
     if user is None:
         return told
     groups = (await verdicts_of(asker, user, "*"))["groups"]
@@ -61,14 +60,5 @@ def matrix(rows: Iterable[Mapping[str, Any]]) -> tuple[list[str], list[dict[str,
     return sorted(groups), list(found.values())
 
 
-async def _paged(asker: Asker, operation: str, search: Iterable[str], most: int) -> Told:
-    wanted: dict[str, Any] = {"search": list(search), "skip": 0, "most": min(PAGE, most)}
-    told = await asker.ask("broker", operation, json.dumps(wanted))
-    rows = list(told["rows"])
-    while len(rows) < min(most, told["count"]):
-        wanted |= {"skip": len(rows), "most": min(PAGE, most - len(rows))}
-        page = await asker.ask("broker", operation, json.dumps(wanted))
-        if not page["rows"]:
-            break  # the rights were changed meanwhile
-        rows += page["rows"]
-    return convert({**told, "rows": rows}, Told)
+async def _told(asker: Asker, operation: str, search: Iterable[str], most: int) -> Told:
+    return convert(await sifted(asker, operation, most, search=list(search)), Told)

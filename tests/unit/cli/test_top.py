@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -174,3 +178,63 @@ def test_one_that_was_never_there_ends_it_only_where_it_is_alone(monkeypatch: py
     else:
         with pytest.raises(Unreachable):
             asyncio.run(run)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Let brokers answer after so many seconds: of each place its pause."""
+    pauses: dict[str, float] = {}
+    numbers = iter(range(1, 1000))
+
+    @asynccontextmanager
+    async def managing(url: str) -> AsyncIterator[str]:
+        yield url
+
+    async def page_of(url: str, _: object) -> Any:
+        await asyncio.sleep(pauses[url])
+        return SimpleNamespace(rows=[])
+
+    async def glance(url: str) -> Glance:
+        return seen(url, next(numbers))
+
+    monkeypatch.setattr(top, "managing", managing)
+    monkeypatch.setattr("entrepot.management.view.page_of", page_of)
+    monkeypatch.setattr("entrepot.management.view.glance", glance)
+    return pauses
+
+
+def test_a_look_waits_until_each_broker_answered_anew(slow: dict[str, float]) -> None:
+    slow |= {"stomp://a": 0.0, "stomp://b": 0.2}
+    watch = Watch(board("a", "b"), every=0.02, search="", patience=10)
+    looks: list[list[bool]] = []
+    asyncio.run(watch.run(lambda: looks.append([line.rates is not None for line in watch.board.lines.values()]), 2))
+    assert looks[0][1] is False
+    assert looks[1] == [True, True]
+    assert all(line.glance is not None for line in watch.board.lines.values())
+
+
+def test_one_that_hangs_holds_up_one_look_of_the_others(slow: dict[str, float]) -> None:
+    slow |= {"stomp://a": 0.0, "stomp://b": 3600.0}
+    watch = Watch(board("a", "b"), every=0.02, search="", patience=0.3)
+    began = time.monotonic()
+    looks: list[float] = []
+    asyncio.run(watch.run(lambda: looks.append(time.monotonic() - began), 4))
+    assert looks[0] >= 0.3
+    assert looks[3] - looks[0] < 0.3
+
+
+def test_a_key_renews_the_picture_at_once(slow: dict[str, float]) -> None:
+    slow["stomp://a"] = 3600.0
+    watch = Watch(board("a"), every=3600, search="", patience=3600)
+    looks: list[str] = []
+
+    def show() -> None:
+        looks.append(watch.board.sort)
+        watch.pressed("n" if len(looks) == 1 else "q")
+
+    async def run() -> None:
+        asyncio.get_running_loop().call_later(0.05, watch.pressed, "d")
+        await asyncio.wait_for(watch.run(show), 10)
+
+    asyncio.run(run())
+    assert looks == ["dead", "name"]
