@@ -297,6 +297,33 @@ def test_what_is_damaged_at_the_primary_is_not_copied_and_the_other_serves_when_
 
 
 @pytest.mark.timeout(120)
+def test_a_replica_that_comes_back_keeps_what_is_damaged_at_the_primary(copies: Copies) -> None:
+    first, second = copies.pair("--copies", "1")
+    producer = Producer(copies.ports, QUEUE)
+    producer.flow(500)
+    second.kill()
+    producer.flow(200)
+    path, at = a_segment(copies.folder / "store1")
+    before = path.read_bytes()
+    turn_over(copies.folder / "store0" / "journal" / path.name, at)
+    second = copies.start(1, "--copies", "1")
+    until(lambda: "is not made the same" in first.text(), "what it has otherwise is damaged there")
+    assert path.name in first.text()
+    assert not second.in_sync()
+    assert path.read_bytes()[at] == before[at]
+    (told,) = first.facts()["replication"]["verified"]
+    assert (told["name"], told["state"]) == ("beta", "damaged here")
+    assert first.serves()
+    second.kill()
+    shutil.rmtree(copies.folder / "store1")
+    second = copies.start(1, "--copies", "1")
+    until(second.in_sync, "an empty directory is made a copy of what the primary has")
+    until(lambda: first.facts()["replication"]["verified"] == [], "nothing is said against it")
+    producer.flow(200)
+    producer.stop()
+
+
+@pytest.mark.timeout(120)
 def test_a_damaged_large_body_is_found(copies: Copies) -> None:
     first, second = copies.pair("--copies", "1")
     sender = Connection(first.port)

@@ -10,6 +10,7 @@ from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.catchup import CatchUp
 from entrepot.ha.standing import RECEIVED
+from entrepot.journal.inspect import Damage
 
 Fetched = Callable[[bytes | EntrepotError], None]
 
@@ -54,8 +55,11 @@ class Host:
         """
         raise NotImplementedError
 
-    def examine(self, name: str, then: Callable[[str], None]) -> None:
-        """Look away from the loop whether the checksums in a file are right; later call ``then`` with what is not."""
+    def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
+        """Look away from the loop whether the checksums in a file are right; later call ``then`` with what is not.
+
+        It sees all that was asked of the disk before, as `fetch` does.
+        """
         raise NotImplementedError
 
     def asked_back(self, name: str) -> None:

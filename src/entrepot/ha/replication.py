@@ -251,6 +251,7 @@ class Replication(Audience):
         for each in self.followers:
             if each.stage is Stage.RECORDING and self.recorded_now.get(each.copy) == self.epoch:
                 each.stage = Stage.IN_SYNC
+                self.verifying.joined(each.name)
                 self.host.say(f"{each.name} is in sync with {self.name}: it may take over", loud=False)
         self._release()
 
@@ -382,7 +383,9 @@ class Replication(Audience):
     def _pump(self, follower: Follower, now: Instant) -> None:
         """Send what it lacks, as much as is wanted under way; and when that is all, let it hear everything."""
         self.pieces.ask(follower, now)
-        if follower.catch_up.done():
+        if follower.catch_up.flaw:
+            self.verifying.spare(follower, now)
+        elif follower.catch_up.done():
             follower.stage = Stage.JOINING
             follower.join = self.mirror.syncs
             follower.owes = now

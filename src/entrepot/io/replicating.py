@@ -21,7 +21,7 @@ from entrepot.ha.stream import FRAME_MAX, HELLO, PROOF, REFUSED, Frame, encode
 from entrepot.io.disk import Disk
 from entrepot.io.leases import now
 from entrepot.io.replica_wire import NONCE, PROVE_WITHIN, Wire, contexts, place_of, proof
-from entrepot.journal.inspect import file_flaw
+from entrepot.journal.inspect import Damage, damages
 from entrepot.journal.ports import JournalPort
 
 if TYPE_CHECKING:
@@ -270,15 +270,17 @@ class Hosting(Host):
 
         self._aside(do, then)
 
-    def examine(self, name: str, then: Callable[[str], None]) -> None:
+    def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
         """Read all of a file on that thread, as long as it is now, and look at its checksums."""
-        read = self._disk.files.reader(name, 0, self.replication.mirror.ends.get(name, 0))
+        mirror = self.replication.mirror
+        length, growing = mirror.ends.get(name, 0), name in mirror.growing
+        read = self._disk.files.reader(name, 0, length)
 
-        def do() -> str:
+        def do() -> list[Damage]:
             try:
-                return file_flaw(name, read())
+                return damages(name, read(), growing=growing)
             except EntrepotError as error:
-                return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
+                return [] if isinstance(error.__cause__, FileNotFoundError) else [Damage(0, length, str(error))]
 
         self._aside(do, then)
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, assert_never
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
-from entrepot.base.errors import EntrepotError, Refused
+from entrepot.base.errors import CorruptJournal, EntrepotError, Refused
 from entrepot.ha import candidate
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.follower import Fetched, Follower, Host, Link
@@ -24,7 +24,7 @@ from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import Standing, read_standing
 from entrepot.ha.stream import HELLO, REFUSED, Frame, Frames, encode, greeting
 from entrepot.journal.index import segment_range
-from entrepot.journal.inspect import file_flaw
+from entrepot.journal.inspect import Damage, damages
 from entrepot.journal.log import JournalCore, JournalOptions, RecoverySink, Waiter
 from entrepot.model.message import Message, language
 from entrepot.simulation.process_disk import ProcessDisk
@@ -53,6 +53,7 @@ class Scene:
         self.copies: list[Copy] = []
         self.producing = True
         self.trouble = True
+        self.damaged = False  # an octet of a primary's store was changed
         self.settling: dict[int, bool] = {}  # messages whose settlement was asked for
         self.bodies: dict[int, int] = {}  # large ones -> octets
 
@@ -425,9 +426,17 @@ class Primary(Host):
                     self._settle(number)
         journal.flush()
         if lots.chance(0.4):
-            journal.compact(2048)
+            self._compact()
             journal.flush()
         self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self._work)
+
+    def _compact(self) -> None:
+        try:
+            self.journal.compact(2048)
+        except CorruptJournal:
+            if not self.all.damaged:
+                raise
+            self.all.world.count("damage met by compaction")
 
     def _store(self) -> None:
         lots = self.copy.lots
@@ -508,9 +517,14 @@ class Primary(Host):
 
         self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), tell)
 
-    def examine(self, name: str, then: Callable[[str], None]) -> None:
+    def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
         """Look at a file at some moment, and tell at another."""
-        self.fetch(name, 0, self.mirror.ends.get(name, 0), lambda found: then(_flaw(name, found)))
+        growing = name in self.mirror.growing
+
+        def look(found: bytes | EntrepotError) -> None:
+            then(damages(name, found, growing=growing) if isinstance(found, bytes) else [])
+
+        self.fetch(name, 0, self.mirror.ends.get(name, 0), look)
 
     def finish(self, then: Callable[[], None]) -> None:
         """Stop in good order."""
@@ -518,11 +532,6 @@ class Primary(Host):
         self.journal.close()
         self.replication.end()
         self.copy.later(100 * MILLISECOND, lambda: self.copy.lease.release(then))
-
-
-def _flaw(name: str, found: bytes | EntrepotError) -> str:
-    """Return what is wrong with a file."""
-    return file_flaw(name, found) if isinstance(found, bytes) else ""
 
 
 class Greeted(Link):

@@ -38,6 +38,7 @@ PLANTED: Final = (
     "differences are overlooked",  # a comparison takes every answer for the same
     "gone while it is compared",  # what was read of a file is compared though the file is gone
     "counts although it differs",  # a replica that was found to differ stays eligible
+    "damage is copied",  # what a replica has otherwise is sent without looking at its checksums
 )
 
 
@@ -77,6 +78,13 @@ class _DeafCatchUp(CatchUp):
             each.name = was
 
 
+class _TrustingCatchUp(CatchUp):
+    def answered(self, name: str, offset: int, length: int, *, lacks: bool) -> None:
+        super().answered(name, offset, length, lacks=False)
+        if lacks:
+            self.again(name, offset, length)
+
+
 class _Bugged(Replication):
     """Makes followers of another kind."""
 
@@ -109,6 +117,10 @@ class _Hurried(_Bugged):
 
 class _Deaf(_Bugged):
     catch_up = _DeafCatchUp
+
+
+class _Trusting(_Bugged):
+    catch_up = _TrustingCatchUp
 
 
 class _JoinsEarly(Replication):
@@ -224,6 +236,7 @@ REPLICATIONS: Final[Mapping[str, type[Replication]]] = {
     "differences are overlooked": _Overlooks,
     "gone while it is compared": _ComparesWhatIsGone,
     "counts although it differs": _Forgives,
+    "damage is copied": _Trusting,
 }
 
 REPLICAS: Final[Mapping[str, type[Replica]]] = {

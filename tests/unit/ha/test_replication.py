@@ -125,6 +125,10 @@ def test_a_replica_is_sent_what_it_lacks() -> None:
     primary, follower = _with_a_file()
     primary.hear(follower, Frame(SAME, "1.seg", first=0, second=PIECE))
     primary.hear(follower, Frame(LACKS, "1.seg", first=PIECE, second=PIECE))
+    assert not primary.said(WRITE)
+    ((_, then),) = primary.told.examined
+    then([])  # it is sound here
+    primary.read()
     assert [(frame.first, len(frame.octets)) for frame in primary.said(WRITE)] == [(PIECE, PIECE)]
     assert not primary.told.closed
 
