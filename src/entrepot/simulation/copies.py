@@ -425,7 +425,7 @@ class Primary(Host):
                 if lots.chance(0.5):
                     self._settle(number)
         journal.flush()
-        if lots.chance(0.4):
+        if lots.chance(0.4) and self.all.producing:  # else a file may go in the moment in which all are compared
             self._compact()
             journal.flush()
         self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self._work)
