@@ -15,9 +15,10 @@ from entrepot.base.compiled import build_name, is_compiled
 from promises import PromiseBroken
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("entrepot", deadline=None)
+EXAMPLES = int(os.environ.get("ENTREPOT_EXAMPLES", "100"))
+settings.register_profile("entrepot", deadline=None, max_examples=EXAMPLES)
 # The last look before a change goes in must say the same of the same change; other runs look for new examples.
-settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=EXAMPLES)
 settings.load_profile("same" if os.environ.get("ENTREPOT_SAME_EXAMPLES") else "entrepot")
 
 IMPORTED_FROM = Path(entrepot.__file__).resolve().parent.parent
