@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -43,7 +44,7 @@ def pytest_configure() -> None:
 
 # The longest first, so that no worker waits for the other at the end; what is left out here comes last. Before all
 # others what measures the memory of Spark's Python workers: a peak is for ever.
-ORDER = ("spark/test_spark_memory.py", "spark/", "interop/", "shell/", "simulation/")
+ORDER = ("spark/test_spark_memory.py", "spark/", "interop/", "shell/", "unit/test_tutorials.py", "simulation/")
 TRIED_AGAIN = ("spark/", "interop/", "shell/")
 DELAY_OF_TRIES_S = int(os.environ.get("ENTREPOT_DELAY_OF_TRIES_S", "1"))
 
@@ -61,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(_within(item.nodeid, folder) for folder in TRIED_AGAIN):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=DELAY_OF_TRIES_S, rerun_except=PromiseBroken))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage look no more at what lasts as long as the run: every test, a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def _within(nodeid: str, place: str) -> bool:
