@@ -1,7 +1,8 @@
 """The log of a process of entrepot: one event, one line on standard error, each with its code, as text or as JSON.
 
-What the codes are, `base/log_events.py` says. A kind of line that comes too often, because somebody knocks and knocks,
-is held back; how many lines were left out is said in the next minute.
+What the codes are, `base/log_events.py` says, and what other brokers call the same, `base/known_codes.py`. A kind of
+line that comes too often, because somebody knocks and knocks, is held back; how many lines were left out is said in the
+next minute.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from typing import Final, TextIO
 
 from entrepot.base.errors import InvalidOption
+from entrepot.base.known_codes import known_as
 from entrepot.base.log_events import code_of
 
 FORMATS: Final = ("text", "json")
@@ -45,8 +47,11 @@ class PlainFormatter(logging.Formatter):
         return super().format(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
-        """Return the line without a traceback."""
-        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        """Return the line without a traceback, and with the codes that Artemis has for it."""
+        line = super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        known = known_as(_code(record), record.message)
+        lacks = "" if known is None else _absent(known.artemis, record.message)
+        return f"{line} [{lacks}]" if lacks else line
 
 
 class JsonFormatter(logging.Formatter):
@@ -68,9 +73,12 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": text,
         }
-        known = _KNOWN_CODE.search(text)
-        if known is not None:
-            said["amq"] = known[0]
+        known = known_as(str(said["code"]), text)
+        codes = _KNOWN_CODE.findall(text)[:1] + ([] if known is None else _absent(known.artemis, text).split())
+        if codes:
+            said["amq"] = " ".join(codes)
+        if known is not None and known.classic:
+            said["classic"] = known.classic
         error = _ENTREPOT_ERROR.search(text)
         if error is not None:
             said["error"] = error[0]
@@ -144,6 +152,10 @@ class RestrainedHandler(logging.StreamHandler[TextIO]):
 def _code(record: logging.LogRecord) -> str:
     code = getattr(record, "code", "")
     return code if isinstance(code, str) and code else code_of(record.name, str(record.msg))
+
+
+def _absent(codes: str, text: str) -> str:
+    return " ".join(code for code in codes.split() if code not in text)
 
 
 def tell(text: str) -> None:

@@ -23,7 +23,7 @@ def record(name: str, template: str, *values: object, level: int = logging.INFO)
 
 def test_a_line_is_sortable_and_in_utc() -> None:
     line = PlainFormatter().format(record("entrepot.listener", "listening on %s", "stomp://x"))
-    assert line == "1970-01-01T00:00:00.123Z INFO LOG-3001 entrepot.listener: listening on stomp://x"
+    assert line == "1970-01-01T00:00:00.123Z INFO LOG-3001 entrepot.listener: listening on stomp://x [AMQ221020]"
 
 
 def test_what_a_peer_says_makes_no_line_of_its_own() -> None:
@@ -43,6 +43,23 @@ def test_json_has_the_codes_of_others_too() -> None:
         "amq": "AMQ212034",
         "error": "ENT-2003",
     }
+
+
+def test_what_others_call_the_same_is_said() -> None:
+    made = record("entrepot.node", "%s: %s", "b", "the journal holds 9 octets, and may hold 8: producers wait")
+    assert PlainFormatter().format(made).endswith("producers wait [AMQ222210]")
+    said = json.loads(JsonFormatter().format(made))
+    assert said["amq"] == "AMQ222210"
+    assert said["classic"] == "Queue: Persistent store is Full"
+    login = record("entrepot.connection", REFUSED, "1.2.3.4", "User name [x] or password is invalid.")
+    assert PlainFormatter().format(login).endswith("is invalid. [AMQ222216 AMQ229031]")
+    assert json.loads(JsonFormatter().format(login))["amq"] == "AMQ222216 AMQ229031"
+
+
+def test_a_code_that_a_line_has_is_not_said_twice() -> None:
+    made = record("entrepot.cluster", "scale-down: AMQ222181: %s", "no target")
+    assert PlainFormatter().format(made).endswith("scale-down: AMQ222181: no target")
+    assert json.loads(JsonFormatter().format(made))["amq"] == "AMQ222181"
 
 
 def test_a_traceback_is_behind_a_line_and_within_an_object() -> None:
