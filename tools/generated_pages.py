@@ -162,7 +162,8 @@ Further fields, where they mean something: `error`, a code of [error codes](erro
 
 Of one kind at most 200 lines are written in a minute: somebody who is refused again and again fills no disk. How many
 were left out says one more line, with the same code and `left_out`. What is critical is always written, and so is each
-event of a plugin that logs events.
+event of a plugin that logs events, and what known users do with the console; not each stranger who is not let in. All
+that a library warns of (`asyncio`, of broken TLS for instance) is one kind. A line has 4096 characters at most.
 
 Messages are never in the log, nor are passwords. What a peer sent makes no line of its own: line ends in it are written
 as `\\\\n`.
