@@ -523,9 +523,13 @@ class Node:
         if at < self._measured + COMPACT_LOOK / 2:
             return
         self._measured = at
+        limits = self.broker.journal.space.limits
+        before = limits.full
         if self.made.measure():
-            full = self.broker.journal.space.limits.full
-            told = f"{full}: producers wait or are refused" if full else "messages may be stored again"
+            full = limits.full
+            told = (
+                f"{full}: producers wait or are refused" if full else f"messages may be stored again; before, {before}"
+            )
             log.warning("%s: %s", self.options.name, told)
 
 
