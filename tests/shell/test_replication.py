@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from certificates import Certificates
 from click.testing import CliRunner
 
 from entrepot.cli.ha import ha
+from entrepot.ha.failback import RETURNS_MAX
 from entrepot.journal.overflow import CHECK, STRETCH
 from pairs import ROUNDS, BrokerProcess, Connection, Producer, free_port, kept, until
 
@@ -363,6 +365,76 @@ def test_nobody_steps_down_for_one_that_is_eligible_and_gone(copies: Copies) -> 
     assert told.exit_code == 1
     assert "no other copy" in str(told.exception)
     assert first.serves()
+
+
+MINE = ("--part", "primary")
+GIVES_BACK = ("--part", "backup", "--failback")
+
+
+@pytest.mark.timeout(60 + 90 * ROUNDS)
+def test_a_primary_that_was_killed_has_its_store_back_once_it_is_in_sync(copies: Copies) -> None:
+    """Clients move once when it dies, and once when it is back; each confirmed message is there once."""
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(first.serves, "the primary serves")
+    second = copies.start(1, "--copies", "1", *GIVES_BACK)
+    until(second.in_sync, "the backup is in sync")
+    producer = Producer(copies.ports, QUEUE, repeats=True)
+    for turn in range(min(ROUNDS, 2)):  # each time it must be in sync for longer
+        producer.flow(300)
+        first.kill()
+        until(second.serves, "the backup serves")
+        producer.flow(300)
+        first = copies.start(0, "--copies", "1", *MINE)
+        until(first.in_sync, "the primary is a replica, in sync")
+        until(first.serves, "the primary has its store back", 60.0)
+        until(second.in_sync, "the backup is a replica again, in the same process")
+        assert second.process.poll() is None
+        assert second.text().count("the primary asks for its store back: alpha") >= turn + 1
+        standing = json.loads((copies.folder / "store1" / "replica.json").read_text())
+        assert len(standing["returned"]) == turn + 1
+    producer.flow(200)
+    producer.stop()
+    kept(producer, first.port)
+
+
+@pytest.mark.timeout(120)
+def test_a_backup_that_may_not_give_back_goes_on_and_a_primary_is_demoted_for_good(copies: Copies) -> None:
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(first.serves, "the primary serves")
+    second = copies.start(1, "--copies", "1", "--part", "backup")
+    until(second.in_sync, "the backup is in sync")
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(first)])
+    assert told.exit_code == 0, told.output
+    until(second.serves, "the backup serves")
+    until(first.in_sync, "the primary is its replica")
+    time.sleep(12)  # longer than a primary is waited for that is in sync
+    assert second.serves()
+    assert first.in_sync()
+
+
+@pytest.mark.timeout(120)
+def test_a_store_that_was_given_back_too_often_is_kept_until_an_operator_says_so(copies: Copies) -> None:
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(first.serves, "the primary serves")
+    refusing = copies.start(1, "--copies", "1", *GIVES_BACK)
+    until(refusing.in_sync, "the backup is in sync")
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(first)])
+    assert told.exit_code == 1  # it would have its store back at once
+    assert "it would ask for its store at once" in str(told.exception)
+    assert refusing.stop() == 0
+    note = copies.folder / "store1" / "replica.json"
+    standing = json.loads(note.read_text())
+    note.write_text(json.dumps({**standing, "returned": [time.time_ns() // 1_000_000] * RETURNS_MAX}) + "\n")
+    second = copies.start(1, "--copies", "1", *GIVES_BACK)
+    until(second.in_sync, "the backup is in sync")
+    first.kill()
+    until(second.serves, "the backup serves")
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(lambda: "it was given back 5 times within 24 h" in second.text(), "it keeps the store, and says why")
+    assert second.serves()
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(second)])
+    assert told.exit_code == 0, told.output
+    until(first.serves, "an operator's word does it")
 
 
 @pytest.mark.timeout(120)

@@ -192,6 +192,8 @@ def run(
     ha: str | None,
     replication: str | None,
     peers: tuple[str, ...],
+    part: str | None,
+    failback: bool | None,
     copies: int | None,
     confirm: str | None,
     copy_limit: int | None,
@@ -250,6 +252,8 @@ def run(
     copied = {
         "--replication": replication,
         "--peer": peers,
+        "--part": part,
+        "--failback": failback,
         "--copies": copies,
         "--confirm": confirm,
         "--copy-limit": copy_limit,

@@ -252,6 +252,7 @@ class Replication(Audience):
             if each.stage is Stage.RECORDING and self.recorded_now.get(each.copy) == self.epoch:
                 each.stage = Stage.IN_SYNC
                 self.verifying.joined(each.name)
+                each.since = self._now
                 self.host.say(f"{each.name} is in sync with {self.name}: it may take over", loud=False)
         self._release()
 
@@ -292,6 +293,7 @@ class Replication(Audience):
                 remedy="stop one of them first",
             )
         follower = self.make(link, copy, name, now)
+        follower.gives_back = facts.get("gives_back") is True
         self.names[copy] = name
         self.followers.append(follower)
         follower.send(
@@ -359,7 +361,7 @@ class Replication(Audience):
                 self._propose()
         elif kind == ASK_BACK:
             if follower.stage is Stage.IN_SYNC:
-                self.host.asked_back(follower.name)
+                self.host.asked_back(follower)
         elif kind == SORRY:
             why = frame.octets.decode(errors="replace")[:500]
             self.drop(follower, f"it cannot go on: {why}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from _operator import _compare_digest
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import AddressInUse, EntrepotError, ProtocolViolation, Refused
+from entrepot.ha.failback import Returns
 from entrepot.ha.follower import Fetched, Follower, Host, Link
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.replication import Replication, facts_of, settled
@@ -177,6 +180,8 @@ class Hosting(Host):
         self.replication: Final = Replication(
             mirror, self, options, copy=standing.copy, name=self.name, store=standing.store
         )
+        self.returns: Final = Returns(standing, allowed=standby.options.allow_failback)
+        self._withheld = False  # that it is was said
         self._place: Final = place_of(options.listen)
         self._tls: Final = contexts(options)
         self._disk: Final = disk
@@ -191,6 +196,7 @@ class Hosting(Host):
         standby.recorded = lambda serial: self.run(partial(self.replication.recorded, serial))
         standby.about = lambda: facts_of(self.replication, now())
         standby.successor = lambda: bool(self.replication.pieces.in_sync)
+        standby.would_return = self._would_return
         host, port = self._place
         try:
             self._server = await loop.create_server(self._meet, host, port)
@@ -300,12 +306,27 @@ class Hosting(Host):
         """Log it."""
         log.log(logging.WARNING if loud else logging.INFO, "%s", text)
 
-    def asked_back(self, name: str) -> None:
+    def asked_back(self, follower: Follower) -> None:
         """The primary by the configuration is in sync and wants its store."""
-        options, candidate = self.standby.options, self.standby.candidate
-        if options.allow_failback and not candidate.gave_back:
-            candidate.gave_back = True
-            self.asked(f"the primary asks for its store back: {name}")
+        returns, wall, copy = self.returns, time.time_ns() // MILLISECOND, self.standby.copy
+        withheld = returns.withheld(wall)
+        if withheld and not self._withheld:
+            log.warning("%s keeps the store, which %s asks for: %s", self.name, follower.name, withheld)
+        self._withheld = bool(withheld)
+        if copy is None or not returns.due(follower.since, now(), wall):
+            return
+        returns.note(wall)
+        try:
+            copy.persist(copy.standing)  # before it happens: who forgets it would do it for ever
+        except EntrepotError as error:
+            log.error("%s keeps the store, which %s asks for: %s", self.name, follower.name, error)
+            return
+        self.standby.candidate.gave_back = True
+        self.asked(f"the primary asks for its store back: {follower.name}")
+
+    def _would_return(self) -> bool:
+        """Say whether whoever could take over would give the store back at once, if this broker asked."""
+        return all(each.gives_back for each in self.replication.pieces.in_sync)
 
 
 def mirrored(port: Disk, standby: Standby | None) -> tuple[JournalPort, Hosting | None]:

@@ -85,6 +85,7 @@ class Standby:
         self.recorded: Callable[[int], None] = lambda serial: None
         self.about: Callable[[], dict[str, Any]] = dict  # what is to be said of replication
         self.successor: Callable[[], bool] = lambda: False  # of a replicated store: whether a replica is in sync
+        self.would_return: Callable[[], bool] = lambda: True  # whether who takes over gives the store back
         self.lost: Callable[[str], None] = lambda why: None
         self.asked_back: Callable[[str], None] = lambda why: None
         self._asking: Final = Asking(directory, self.mine)
@@ -166,15 +167,15 @@ class Standby:
 
         Raises Refused where nobody could take over, or where this broker would ask for its store at once.
         """
-        if self.options.part == PRIMARY:
-            raise Refused(
-                f"{self.mine.name} is the primary by its configuration: it would ask for its store at once",
-                remedy="stop it, or give the brokers of the pair no parts",
-            )
         if self.copy is not None and not self.successor():
             raise Refused(
                 f"no other copy of the store of {self.mine.name} is in sync: nobody could take over",
                 remedy="see `entrepot ha status URL` for how far its replicas are",
+            )
+        if self.options.part == PRIMARY and self.would_return():
+            raise Refused(
+                f"{self.mine.name} is the primary by its configuration: it would ask for its store at once",
+                remedy="stop it, or give the brokers of the pair no parts",
             )
         loop = asyncio.get_running_loop()
         self.candidate.steps_down = True

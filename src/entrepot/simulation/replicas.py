@@ -6,6 +6,7 @@ nothing that was confirmed to be settled; large bodies too; and when it is calm 
 in sync, and all of them have the same files, octet by octet. Copies are compared while all this goes on
 (`ha/comparison.py`): nothing is found then that is not there, and a bit that is turned over in the calm is mended. One
 that is turned over in the primary's store is found when replicas connect anew, and never copied over what they have.
+In half of the runs the store is one broker's, and others give it back: to who is in sync, and not for ever.
 
 ``planted`` names a bug of `replica_bugs.py` that a run is to be made with, to see that it would be found.
 """
@@ -19,14 +20,15 @@ from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.candidate import State
 from entrepot.ha.comparison import DAMAGED, DIFFERS
-from entrepot.ha.lease import EITHER, LeaseOptions
-from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.failback import Returns
+from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, LeaseOptions
 from entrepot.ha.replication_options import ReplicationOptions
-from entrepot.ha.standing import RECEIVED, SYNCED, read_standing
+from entrepot.ha.standing import RECEIVED, SYNCED, Standing, read_standing
 from entrepot.journal.log import JournalCore, JournalOptions
-from entrepot.simulation.copies import Copy, Found, Primary, Scene
+from entrepot.simulation.copies import Copy, Primary, Scene
 from entrepot.simulation.disk import SimulatedDisk
-from entrepot.simulation.replica_bugs import PLANTED
+from entrepot.simulation.recovered import Found
+from entrepot.simulation.replica_bugs import PLANTED, RETURNS
 
 __all__ = ["PLANTED", "Replicas"]
 
@@ -165,15 +167,23 @@ class Replicas(Scene):
             window=self.lots.skewed(500, 1_000_000),
             bandwidth=self.lots.one_of((0, 0, 100_000)),
         )
-        self.sharing = SharedStoreOptions(lease=self.lease, part=EITHER, twins=True)
+        self.parts = self.world.lots("parts")
+        self.parted = self.parts.chance(0.5)  # the store is the first one's, as with Artemis
+        self.failback = self.parts.chance(0.8)
+        self.steady = self.parts.between(100 * MILLISECOND, SECOND)
+        self.returns_max = self.parts.between(1, 2)
+        self.returned: dict[str, int] = {}  # who gave the store back -> how often
         self.looks = self.world.lots("looks")
         self.epoch = 0  # the youngest that read the store
         self.stored: dict[int, bool] = {}  # confirmed
         self.settled: dict[int, bool] = {}  # confirmed
         self.confirmed_at = 0
-        self.copies += [Copy(self, f"broker{number}") for number in range(count)]
+        for number in range(count):
+            self.copies.append(Copy(self, f"broker{number}", self._part(number)))
         self.corners = self.world.lots("corners")
         self.comparing = Comparing(self)
+        if self.parted and self.parts.chance(0.6):
+            self.world.later(self.parts.between(SECOND, 3 * SECOND), self._die_again)
         self.world.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._befall)
         self.world.later(self.corners.between(2 * SECOND, 6 * SECOND), self._corner)
 
@@ -221,6 +231,46 @@ class Replicas(Scene):
         back = [number for number in found if number in self.settled]
         if back:
             self.world.violation(f"{who} has {len(back)} messages that were settled, {back[0]} first")
+
+    # -- giving the store back -----------------------------------------------------------------------------------------
+
+    def _part(self, number: int) -> str:
+        if not self.parted:
+            return EITHER
+        return PRIMARY if number == 0 else BACKUP
+
+    def returns(self, standing: Standing) -> Returns:
+        """Return when a broker gives its store back."""
+        made = RETURNS.get(self.planted, Returns)
+        allowed = self.parted and self.failback and standing.part == BACKUP
+        return made(standing, allowed=allowed, steady=self.steady, most=self.returns_max, remembered=1000 * SECOND)
+
+    def gives_back(self, giver: Copy, to: str) -> None:
+        """A broker gives its store back: in sync is who the lock says is eligible, and not again and again."""
+        self.world.count("stores given back")
+        self.returned[giver.name] = self.returned.get(giver.name, 0) + 1
+        record = self.service.record
+        if record is not None and record.instance == giver.lease.candidate.mine.instance and to not in record.eligible:
+            self.world.violation(f"{giver.name} gives its store back to {to}, which is not in sync")
+        if self.returned[giver.name] > self.returns_max:
+            self.world.violation(f"{giver.name} gives its store back for the {self.returned[giver.name]}. time")
+
+    def _die_again(self) -> None:
+        """The primary dies soon after it serves, each time."""
+        first = self.copies[0]
+        if not self.trouble:
+            return
+        if first.primary is not None and first.primary.open and not first.paused:
+            first.kill(back=SECOND)
+        self.world.later(self.parts.between(500 * MILLISECOND, 2 * SECOND), self._die_again)
+
+    def _look_who_serves(self, serving: Copy) -> None:
+        """In the calm the primary has its store, where it is given back."""
+        allowed = self.parted and self.failback and serving.part == BACKUP
+        if allowed and self.returned.get(serving.name, 0) < self.returns_max:
+            self.world.violation(f"it is calm, and {serving.name}, a backup, goes on")
+        if self.parted and serving.part == PRIMARY and self.returned:
+            self.world.count("primaries that have their store back")
 
     # -- looking at copies ---------------------------------------------------------------------------------------------
 
@@ -282,6 +332,7 @@ class Replicas(Scene):
             stages = [each.stage.value for each in primary.replication.followers]
             self.world.violation(f"it is calm, and {len(record.eligible)} copies are eligible; {stages}")
             return
+        self._look_who_serves(serving[0])
         for each in self.copies:
             if each is not serving[0]:
                 self._see_the_same(serving[0], each, spared=each.name in spared)

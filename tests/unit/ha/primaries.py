@@ -47,8 +47,8 @@ class Told(Link, Host, JournalEvents):
     def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
         self.examined.append((name, then))
 
-    def asked_back(self, name: str) -> None:
-        self.said.append(f"{name} asks")
+    def asked_back(self, follower: Follower) -> None:
+        self.said.append(f"{follower.name} asks")
 
     def synced(self, token: int) -> None:
         self.confirmed.append(token)

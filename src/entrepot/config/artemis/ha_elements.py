@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed, otherwise
+from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed
 
 LEASED: Final = "a lease decides, which an arbiter or a majority of voters gives out"
 TOLD: Final = "brokers of one store are told of one another with --peer"
@@ -27,8 +27,7 @@ _COPIES: Final = [
     *obeyed("max-saved-replicated-journals-size:number=2 initial-replication-sync-timeout:number=30000"),
 ]
 _BACKUP_COPY: Final = [
-    *otherwise("a backup that serves goes on until it ends", "allow-failback:flag=false"),
-    *no_effect("a broker that was succeeded waits again, always", "restart-backup:flag=true"),
+    *obeyed("allow-failback:flag=false restart-backup:flag=true"),
     *no_effect("Artemis itself has dropped it", "failback-delay:number"),
 ]
 _SCALE_DOWN: Final = Slot(

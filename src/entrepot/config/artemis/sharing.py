@@ -55,9 +55,13 @@ def _shared(part: Bean) -> Sharing:
 
 
 def _copied(reader: PartReader, part: Bean) -> Sharing:
-    """A store of its own: which of the brokers serves first is not fixed, so both play the same part."""
+    """A store of its own. Its stop hands over to whoever is in sync, whatever its part (artemis.md 2.3)."""
+    backup = part.kind.name == "replicated-backup"
     return Sharing(
         locker=_locker(reader, part),
+        part=BACKUP if backup else PRIMARY,
+        allow_failback=bool(part.get("allow-failback", False)) if backup else False,
+        restart_backup=bool(part.get("restart-backup", True)) if backup else True,
         copies=Copying(
             kept=int(part.get("max-saved-replicated-journals-size", 2)),
             patience=int(part.get("initial-replication-sync-timeout", 30_000)) * MILLISECOND,

@@ -10,7 +10,7 @@ from entrepot.config.artemis.ha_elements import HA_KINDS
 from entrepot.config.findings import Severity
 from entrepot.config.founding import shared_store
 from entrepot.config.model import Copying
-from entrepot.ha.lease import EITHER
+from entrepot.ha.lease import BACKUP, PRIMARY
 from unit.config.artemis.test_artemis import config, document, read, said
 
 MANAGER = (
@@ -31,9 +31,17 @@ def manager(name: str, **told: str) -> str:
 def test_a_broker_with_a_copy(part: str) -> None:
     sharing = config(replicated("", part)).sharing
     assert sharing is not None
-    assert sharing.part == EITHER
+    assert sharing.part == (PRIMARY if part in ("primary", "master") else BACKUP)
+    assert (sharing.failover_on_shutdown, sharing.allow_failback, sharing.restart_backup) == (True, False, True)
     assert sharing.locker == "file"
     assert sharing.copies == Copying(kept=2, patience=30 * SECOND)
+
+
+def test_a_backup_gives_its_store_back_where_it_may() -> None:
+    inside = "<allow-failback>true</allow-failback><restart-backup>false</restart-backup>"
+    sharing = config(replicated(inside, "backup")).sharing
+    assert sharing is not None
+    assert (sharing.allow_failback, sharing.restart_backup) == (True, False)
 
 
 def test_how_many_old_copies_and_how_long_for_an_answer() -> None:
