@@ -69,6 +69,7 @@ class AddressControl(Control):
             "addressSize": lambda: sum(int(queue.backlog.octets) for queue in self.queues()),
             "paging": lambda: is_paging(address),
             "paused": lambda: is_paused(address),
+            "blocked": lambda: address.name in broker.table.blocked,
             "autoCreated": lambda: not address.created_by_operator,
             "internal": lambda: False,
             "temporary": lambda: any(queue.temporary for queue in self.queues()),
@@ -81,6 +82,8 @@ class AddressControl(Control):
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
         """Return what can be done to all queues of an address."""
         return {
+            "block": self._block,
+            "unblock": self._unblock,
             "pause": self._pause,
             "resume": self._resume,
             "purge": self._purge,
@@ -114,6 +117,14 @@ class AddressControl(Control):
         address = self.address
         groups = [address.anycasts, *address.multicasts.values()]
         return [one for group in groups for one in group.bindings]
+
+    def _block(self, given: Arguments) -> bool:
+        """Let its producers wait until `_unblock`, or the next start; the answer is whether that was done."""
+        self.broker.flow.block(self.address.name)
+        return True
+
+    def _unblock(self, given: Arguments) -> None:
+        self.broker.flow.unblock(self.address.name)
 
     def _pause(self, given: Arguments) -> None:
         for queue in self.queues():
