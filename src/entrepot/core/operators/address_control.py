@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from entrepot.base.environment import UNLIMITED
 from entrepot.core.addressing.binding import Address, Binding
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
@@ -67,6 +68,7 @@ class AddressControl(Control):
             "messageCount": lambda: sum(int(queue.count) for queue in self.queues()),
             "numberOfMessages": lambda: sum(int(queue.count) for queue in self.queues()),
             "addressSize": lambda: sum(int(queue.backlog.octets) for queue in self.queues()),
+            "addressLimitPercent": lambda: max((filled(queue) for queue in self.queues()), default=0),
             "paging": lambda: is_paging(address),
             "paused": lambda: is_paused(address),
             "blocked": lambda: address.name in broker.table.blocked,
@@ -136,6 +138,17 @@ class AddressControl(Control):
 
     def _purge(self, given: Arguments) -> Several:
         return Several([Counted(Purge(self.broker, queue.name)) for queue in self.queues()])
+
+
+def filled(queue: Queue) -> int:
+    """Return how much ``queue`` has in memory of what it may, in octets or in messages; 0 where it has no limit."""
+    backlog, policy = queue.backlog, queue.policy
+    found = 0
+    if 0 < policy.max_octets < UNLIMITED:
+        found = 100 * int(backlog.octets) // int(policy.max_octets)
+    if policy.counts and 0 < policy.max_messages < UNLIMITED:
+        found = max(found, 100 * int(backlog.count - backlog.paged_count) // int(policy.max_messages))
+    return found
 
 
 def address_named(broker: BrokerCore, name: str) -> Address:
