@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 
 from entrepot.base.errors import InvalidDestination, LimitExceeded, Refused
 from entrepot.console.jolokia.answering import answer
-from entrepot.console.jolokia.artemis import ArtemisBeans, _typed
+from entrepot.console.jolokia.artemis import ArtemisBeans, _ours, _typed
 from entrepot.console.jolokia.classic import ClassicBeans
 from entrepot.console.jolokia.names import ObjectName, plain, quoted, unquoted
 from entrepot.console.jolokia.requests import BODY_MAX, BULK_MAX, JolokiaRequest, echoed, of_body, of_path, split
@@ -285,3 +285,7 @@ def test_what_changes_settings_users_and_counters_is_listed_with_its_forms() -> 
     assert [len(form["args"]) for form in operations["addSecuritySettings"]] == [8, 9, 11, 13]
     assert {"addAddressSettings", "addUser", "listUser", "enableMessageCounters", "scaleDown"} <= set(operations)
     assert "listMessageCounter" in shape("artemis", "queue")["op"]
+
+
+def test_names_of_attributes_are_ours_by_their_first_letter_but_for_what_is_an_abbreviation() -> None:
+    assert [_ours(name) for name in ("HAPolicy", "ID", "MessageCount")] == ["HAPolicy", "id", "messageCount"]

@@ -145,7 +145,7 @@ class ArtemisBeans:
 
 
 def _ours(name: str) -> str:
-    return {"ID": "id", "Id": "id"}.get(name) or name[:1].lower() + name[1:]
+    return {"ID": "id", "Id": "id", "HAPolicy": "HAPolicy"}.get(name) or name[:1].lower() + name[1:]
 
 
 def _read(name: str) -> Any:

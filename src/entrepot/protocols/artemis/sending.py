@@ -163,11 +163,17 @@ class Sending:
         if session.is_transacted(session.commits_sends):
             self.broker.effort.spent += KEEP_UNITS
             session.need_transaction().send(message, target)
+            if self.broker.flow.is_blocked(target):
+                self._stop_for(message, target)  # its commit is not read either
             return
-        if self.broker.sending.send(message, target) == BLOCKED and not self.waits_for_credit(message.address):
-            connection = session.connection
-            if connection is not None:
-                connection.stop_for(target)
+        if self.broker.sending.send(message, target) == BLOCKED:
+            self._stop_for(message, target)
+
+    def _stop_for(self, message: Message, target: Target) -> None:
+        """There is no room where ``message`` goes: read no further, unless the client waits for credit by itself."""
+        connection = self.session.connection
+        if connection is not None and not self.waits_for_credit(message.address):
+            connection.stop_for(target)
 
     def waits_for_credit(self, address: str) -> bool:
         """Return whether the client asks for credit before it sends to ``address``: then it need not be stopped."""
