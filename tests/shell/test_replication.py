@@ -412,6 +412,35 @@ def test_a_backup_that_may_not_give_back_goes_on_and_a_primary_is_demoted_for_go
     assert first.in_sync()
 
 
+BY_FILE = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
+<security-enabled>false</security-enabled><ha-policy><replication>{}</replication></ha-policy></core></configuration>
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_file_says_who_has_the_store_and_that_a_backup_ends_once_it_gave_it_back(copies: Copies) -> None:
+    for name, part in (
+        ("primary", "<primary/>"),
+        ("backup", "<backup><allow-failback>true</allow-failback><restart-backup>false</restart-backup></backup>"),
+    ):
+        (copies.folder / f"{name}.xml").write_text(BY_FILE.format(part))
+    second = copies.start(1, "--copies", "1", str(copies.folder / "backup.xml"))
+    until(lambda: "holds no copy" in str(second.facts().get("replication", {}).get("refusal")), "it begins no store")
+    first = copies.start(0, "--copies", "1", str(copies.folder / "primary.xml"))
+    until(first.serves, "the primary serves")
+    until(second.in_sync, "the backup is in sync")
+    assert first.stop() == 0  # failover-on-shutdown is of a shared store
+    until(second.serves, "the backup serves")
+    producer = Producer(copies.ports, QUEUE, repeats=True)
+    producer.flow(200)
+    first = copies.start(0, "--copies", "1", str(copies.folder / "primary.xml"))
+    until(first.serves, "the primary has its store back", 60.0)
+    producer.flow(200)
+    assert second.process.wait(30) == 0
+    producer.stop()
+    kept(producer, first.port)
+
+
 @pytest.mark.timeout(120)
 def test_a_store_that_was_given_back_too_often_is_kept_until_an_operator_says_so(copies: Copies) -> None:
     first = copies.start(0, "--copies", "1", *MINE)
@@ -432,6 +461,9 @@ def test_a_store_that_was_given_back_too_often_is_kept_until_an_operator_says_so
     first = copies.start(0, "--copies", "1", *MINE)
     until(lambda: "it was given back 5 times within 24 h" in second.text(), "it keeps the store, and says why")
     assert second.serves()
+    asked = CliRunner().invoke(ha, ["status", f"http://127.0.0.1:{second.status}", "--output", "json"])
+    assert "5 times within 24 h" in json.loads(asked.output.splitlines()[0])["note"]
+    assert second.facts()["replication"]["returned"] == RETURNS_MAX
     told = CliRunner().invoke(ha, ["demote", "--url", url_of(second)])
     assert told.exit_code == 0, told.output
     until(first.serves, "an operator's word does it")

@@ -188,6 +188,8 @@ def _asked(url: str) -> list[dict[str, Any]]:
     copied = facts.get("replication", {})
     if copied.get("held"):
         note = "it confirms nothing, for want of copies"
+    elif copied.get("withheld"):
+        note = f"it keeps the store, whoever is primary: {copied['withheld']}"
     elif copied.get("refusal"):
         note = f"{note}; it may not be primary: {copied['refusal']}"
     row = {

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import AddressInUse, EntrepotError, ProtocolViolation, Refused
@@ -194,7 +194,7 @@ class Hosting(Host):
         standby, loop = self.standby, asyncio.get_running_loop()
         self.run(partial(self.replication.begin, standby.tenure.epoch, dict(standby.mine.eligible), now()))
         standby.recorded = lambda serial: self.run(partial(self.replication.recorded, serial))
-        standby.about = lambda: facts_of(self.replication, now())
+        standby.about = self.facts
         standby.successor = lambda: bool(self.replication.pieces.in_sync)
         standby.would_return = self._would_return
         host, port = self._place
@@ -323,6 +323,12 @@ class Hosting(Host):
             return
         self.standby.candidate.gave_back = True
         self.asked(f"the primary asks for its store back: {follower.name}")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what operators see; ``returned``: how often the store was given back within a day."""
+        wall = time.time_ns() // MILLISECOND
+        returns = {"returned": len(self.returns.recent(wall)), "withheld": self.returns.withheld(wall)}
+        return {**facts_of(self.replication, now()), **(returns if self.returns.allowed else {})}
 
     def _would_return(self) -> bool:
         """Say whether whoever could take over would give the store back at once, if this broker asked."""

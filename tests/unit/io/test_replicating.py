@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.ha.catchup import CatchUp
+from entrepot.ha.failback import RETURNS_MAX
 from entrepot.ha.follower import Follower, Link
 from entrepot.ha.lease import BACKUP
 from entrepot.ha.mirror import Mirror
@@ -107,3 +110,11 @@ def test_a_store_is_given_back_once_that_is_on_disk_and_kept_where_it_cannot_be_
     assert stops == (["the primary asks for its store back: omega"] if writable else [])
     assert hosting.standby.candidate.gave_back == writable
     assert len(noted) == (1 if writable else 0)
+
+
+def test_operators_see_how_often_a_store_was_given_back_and_why_it_is_kept() -> None:
+    hosting = made()
+    assert (hosting.facts()["returned"], hosting.facts()["withheld"]) == (0, "")
+    hosting.returns.standing.returned = [time.time_ns() // MILLISECOND] * RETURNS_MAX
+    assert hosting.facts()["returned"] == RETURNS_MAX
+    assert "entrepot ha demote" in hosting.facts()["withheld"]
