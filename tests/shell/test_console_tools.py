@@ -177,6 +177,26 @@ def test_what_is_too_long_is_refused_and_others_are_served(console: Console) -> 
     assert console.ask("/health/live").status == 200
 
 
+def test_a_client_that_holds_its_body_back_and_is_refused_is_not_misread(console: Console) -> None:
+    """Jolokia's Java client does: without a password first, then with one, on the same connection if it stays."""
+    host, _, port = urlsplit(console.url).netloc.partition(":")
+    head = b"POST /api/jolokia HTTP/1.1\r\nHost: localhost\r\nContent-Length: 18\r\nExpect: 100-continue\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as link:
+        link.sendall(head + b"Authorization: Basic none\r\n\r\n")
+        told = b""
+        while some := link.recv(65536):  # to its end: it is closed
+            told += some
+    assert told.startswith(b"HTTP/1.1 401")
+    assert b"connection: close" in told.lower()
+    with socket.create_connection((host, int(port)), timeout=10) as link:
+        link.sendall(head + b"\r\n")
+        assert link.recv(65536).startswith(b"HTTP/1.1 100")
+        link.sendall(b'{"type":"version"}')
+        answer = link.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" not in answer.lower()
+
+
 @pytest.mark.parametrize(
     "path", ["/../../etc/passwd", "/static/../../../pyproject.toml", "/static/%2e%2e/desk.py", "//etc/passwd"]
 )
