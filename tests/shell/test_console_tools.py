@@ -145,6 +145,13 @@ def test_pages_of_others_do_nothing(console: Console, headers: dict[str, str]) -
     assert console.ask(f"/api/jolokia/read/{QUEUE}orders/QueueSize").json["value"] == before
 
 
+def test_answers_are_json_unless_a_text_is_asked_for(console: Console) -> None:
+    assert console.ask("/api/jolokia/version").headers["content-type"] == "application/json"
+    text = console.ask("/api/jolokia/version?mimeType=text/plain")
+    assert text.headers["content-type"] == "text/plain; charset=utf-8"
+    assert text.json["status"] == 200
+
+
 def test_scripts_of_activemq_send_an_origin(console: Console) -> None:
     assert console.ask("/api/jolokia/version", headers={"Origin": "http://localhost"}).status == 200
 
