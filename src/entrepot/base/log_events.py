@@ -301,6 +301,12 @@ EVENTS: Final = {
             "%s keeps the store, which %s asks for: %s",
             "its primary is in sync, and had it too often",
         ),
+        LogEvent(
+            "LOG-5030",
+            "entrepot.ha",
+            "backup %d, of %s, %s: started again in %.0f s",
+            "a hosted backup died; after some deaths in a row it is given up",
+        ),
     ),
     "Console, clients, pipeline": (
         LogEvent(

@@ -39,8 +39,8 @@ _SCALE_DOWN: Final = Slot(
 _COLOCATED: Final = Slot(
     "colocated",
     does=Does.REFUSED,
-    why="one process runs one broker: request-backup, max-backups and backup-port-offset ask for two",
-    remedy="start the backup by itself, on ports of its own",
+    why="a hosted backup has no place to replicate to: that is said on the command line, once for a process",
+    remedy="start the backup by itself, on ports of its own; or let the nodes have <shared-store>",
 )
 _MANAGER: Final = Slot("manager", ("manager",))
 
@@ -73,8 +73,24 @@ HA_KINDS: Final = [
         Slot("master", ("primary",)),
         Slot("backup", ("backup",)),
         Slot("slave", ("backup",)),
-        _COLOCATED,
+        Slot("colocated", ("colocated",)),
         about="brokers with one directory: one serves, the others wait",
+    ),
+    Kind(
+        "colocated",
+        obeyed("request-backup:flag=false max-backups:number=1 backup-port-offset:number=100"),
+        obeyed("backup-request-retries:number=-1 backup-request-retry-interval:number=5000"),
+        Slot("excludes", ("excludes",)),
+        Slot("primary", ("primary",)),
+        Slot("master", ("primary",)),
+        Slot("backup", ("backup",)),
+        Slot("slave", ("backup",)),
+        about="nodes of a cluster that host one another's backups: each in a process of its own, which this one keeps",
+    ),
+    Kind(
+        "excludes",
+        Slot("connector-ref", ("connector-ref",), many=True),
+        about="connectors that lead elsewhere: a hosted backup dials them as they are, without the offset",
     ),
     Kind(
         "primary",
