@@ -14,7 +14,7 @@ from ours import member
 from test_clusters import CLUSTER, pair
 
 import entrepot
-from entrepot import Message
+from entrepot import Acknowledge, Message, Xid
 from entrepot.base.errors import EntrepotError
 
 pytestmark = pytest.mark.skipif(bool(artemis.unavailable()), reason=f"Artemis: {artemis.unavailable()}")
@@ -168,3 +168,50 @@ def test_what_a_producer_sends_again_to_the_node_that_took_over_is_known_there(
         going.stop()
         asyncio.run(send(there, [*ids[100:], "another"]))
         assert asyncio.run(read(there, "once", COUNT + 1)) == [*ids, "another"]
+
+
+async def promise(url: str, xid: Xid) -> None:
+    """Take the first of two messages, send another one, and leave both to a branch that is prepared."""
+    async with (
+        asyncio.timeout(60),
+        entrepot.connect(url) as connection,
+        connection.session(Acknowledge.TRANSACTED, xa=True) as session,
+        connection.session() as other,
+    ):
+        async with other.producer("taken") as producer:
+            for body in ("first", "second"):
+                await producer.send(body)
+        await session.begin_branch(xid)
+        async with session.consumer("taken", prefetch=1) as consumer, session.producer("sent") as producer:
+            message = await consumer.receive(PATIENCE_S)
+            assert message is not None
+            assert message.body == "first"
+            await producer.send("of the branch")
+            await session.end_branch(xid)
+            assert await connection.prepare(xid)
+
+
+async def end(url: str, xid: Xid, *, commits: bool) -> None:
+    async with asyncio.timeout(60), entrepot.connect(url) as connection:
+        assert await connection.prepared() == [xid]
+        if commits:
+            await connection.commit(xid)
+        else:
+            await connection.rollback(xid)
+        assert await connection.prepared() == []
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@pytest.mark.parametrize("kinds", [("artemis", "ours")], ids="-".join)
+def test_a_prepared_branch_goes_with_what_it_sent_and_what_it_had_taken(
+    tmp_path: Path, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch, commits: bool
+) -> None:
+    monkeypatch.setattr("test_clusters.CLUSTER", CLUSTER + SCALES + SCALES_END)
+    xid = Xid(7, b"whole", b"part")
+    with pair(tmp_path, kinds) as ((going, _), (here, there)):
+        asyncio.run(promise(here, xid))
+        going.stop()
+        asyncio.run(end(there, xid, commits=commits))
+        found = asyncio.run(read(there, "taken", 1 if commits else 2))
+        assert sorted(map(str, found)) == (["second"] if commits else ["first", "second"])
+        assert asyncio.run(read(there, "sent", 1 if commits else 0)) == (["of the branch"] if commits else [])

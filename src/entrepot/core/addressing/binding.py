@@ -95,6 +95,10 @@ With the name of a store-and-forward queue behind it, it is for the messages in 
 """
 SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"
 """The same of what waits for a third node, where a node gives it away: the ids of its bindings (artemis.md 1.20)."""
+ACK_ROUTE: Final = "_AMQ_ACK_ROUTE_TO"
+"""Those of ``ROUTE_TO`` from which a prepared branch, that comes with its node's messages, has taken it (1.20)."""
+BRANCH: Final = "_ENTREPOT_BRANCH"
+"""What a node of ours says in a branch that it gives away: see `core/transactions/handed.py`."""
 
 
 class _Filter:

@@ -8,6 +8,9 @@ A branch is its user's: he who prepared it is remembered with it, and where ther
 the broker, sees it, commits it or rolls it back. (Classic lets everybody.) One from a journal that does not say whose
 it is, is for who may manage.
 
+A branch may come from another broker, which gives it to this one with what it had taken there. Its token is remembered
+with the promise, on disk (`had`): it is not prepared a second time.
+
 Invariant: the journal has a document for each prepared branch, and for nothing else of kind `KIND_BRANCH`.
 """
 
@@ -16,7 +19,7 @@ from __future__ import annotations
 import msgspec
 from mypy_extensions import i64
 
-from entrepot.base.errors import AccessDenied, StorageError, TransactionError
+from entrepot.base.errors import AccessDenied, EntrepotError, StorageError, TransactionError
 from entrepot.core.addressing.addresses import written
 from entrepot.core.effort import Rest
 from entrepot.core.events import trace as facts
@@ -28,9 +31,14 @@ from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
 from entrepot.core.security.access import Access
 from entrepot.core.security.directory import Subject
 from entrepot.core.transactions.carrying import Transactions, Work
-from entrepot.core.transactions.transaction import Signal, Transaction
+from entrepot.core.transactions.transaction import Signal, Taken, Transaction
+from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.message import Message
+
+TAKEN = "$.entrepot.branches"
+"""Under which name the tokens of branches that came from other brokers are remembered."""
+TAKEN_MAX = 20_000  # as many as an address remembers ids (artemis.md 4.9); a broker prepares few at a time
 
 
 class BranchRecord(msgspec.Struct, frozen=True):
@@ -69,7 +77,7 @@ class Branch:
         self.ending: bool = False  # it is being committed or rolled back, over turns
 
 
-class Branches:
+class Branches(Waiter):
     """All prepared branches of one broker, by the octets of their XID."""
 
     def __init__(self, transactions: Transactions, access: Access) -> None:
@@ -80,6 +88,7 @@ class Branches:
         self.prepared: dict[bytes, Branch] = {}
         self.preparing: dict[bytes, Branch] = {}  # the one that is being prepared, over turns
         self.records: list[tuple[bytes, BranchRecord]] = []
+        self.unsure: dict[bytes, None] = {}  # tokens of branches that the disk does not have yet
 
     def prepare(self, transaction: Transaction, key: bytes, user: str = "", asker: Rest | None = None) -> Work | None:
         """Promise to commit ``transaction`` when asked; confirm the journal before telling. Raises Refused.
@@ -87,6 +96,7 @@ class Branches:
         A failover client says all of a branch again that it has prepared already: it is kept as it is. A large one
         takes turns where ``asker`` is given, as `Transactions.commit` does; so do `commit` and `roll_back`.
         """
+        self._check_handed(transaction)
         if key in self.prepared:
             self._check_repeated(self.prepared[key], transaction)
             self.transactions.roll_back(transaction)
@@ -102,6 +112,21 @@ class Branches:
         branch = self.prepared.get(key)
         if branch is not None and not self.access.is_of(subject, branch.user):
             raise AccessDenied(f"User {subject.name} is not authorized to finish: another user's prepared branch")
+
+    def had(self, token: bytes) -> bool:
+        """Return whether a branch that was given under ``token`` was prepared here, and the disk has that."""
+        return token not in self.unsure and self.transactions.sending.duplicates.seen(TAKEN, token)
+
+    def _check_handed(self, transaction: Transaction) -> None:
+        """Raise TransactionError when what another broker gives is not all of it, or was here before."""
+        if not transaction.token:
+            return
+        if transaction.came != transaction.promised:
+            raise TransactionError(
+                f"the branch {transaction.name} has {transaction.promised} messages, and {transaction.came} came"
+            )
+        if self.transactions.sending.duplicates.seen(TAKEN, transaction.token):
+            raise TransactionError(f"the branch {transaction.name} was given to this broker before")
 
     def _check_repeated(self, branch: Branch, transaction: Transaction) -> None:
         """Raise TransactionError unless ``transaction`` sends what ``branch`` has sent, message for message."""
@@ -131,6 +156,13 @@ class Branches:
                 if hold.reference is not None and not hold.ended:
                     held.append(hold.reference.message)
         return held
+
+    def stored(self, token: bytes) -> None:
+        """The disk has the branch of this token."""
+        self.unsure.pop(token, None)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """The disk may never have it: nobody is told that it was here."""
 
     # -- recovery -----------------------------------------------------------------------------------------------------
 
@@ -239,6 +271,7 @@ class _Preparing(Work):
     def __init__(self, branches: Branches, branch: Branch) -> None:
         super().__init__(branches.transactions.sending, branches.transactions.letters, branch.transaction)
         self.signal = Signal.PREPARE
+        self.to_settle = len(branch.transaction.settlements) + len(branch.transaction.takes)
         self.rolls_back = False
         self.branches = branches
         self.branch = branch
@@ -267,15 +300,53 @@ class _Preparing(Work):
 
     def settle_one(self, at: i64) -> None:
         """Take it out of its consumer's hands."""
+        own = len(self.transaction.settlements)
+        if at >= own:
+            self.take_in(self.transaction.takes[at - own])
+            return
         each = self.transaction.settlements[at]
         self.branches.hold(self.branch, each.queue, each.consumer, each.number)
+
+    def take_in(self, taken: Taken) -> None:
+        """Store a message that was taken where the branch comes from, and let the branch have it."""
+        host, queue = self.host, taken.queue
+        if self.branches.table.by_identity.get(int(queue.identity)) is not queue:
+            return  # it was deleted while the branch came, and what it held would have gone with it
+        kept = taken.message.twin(taken.message.address)
+        kept.number = host.ids.next_number()
+        journal = host.journal
+        rare = kept.rare
+        paged = False
+        if kept.durable and queue.durable:
+            journal.store(kept, [int(queue.identity)])
+        elif rare is not None and rare.large_id != 0 and journal.pages:
+            journal.page(kept, [int(queue.identity)])
+            paged = True
+        if taken.deliveries and kept.stored:
+            journal.redelivered(kept.number, queue.identity, taken.deliveries)
+        queue.accepted += 1
+        if queue.arrivals is not None:
+            queue.note_accepted(kept, 0)
+        hold = Hold(queue, int(kept.number))
+        hold.reference = queue.stock.reference(kept, taken.deliveries)
+        hold.reference.paged = paged
+        queue.lease(1)
+        self.branch.holds.append(hold)
 
     def close(self) -> None:
         """Write what names it."""
         branches, branch = self.branches, self.branch
+        if branch.transaction.owner:
+            branch.user = branch.transaction.owner
         settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
         record = BranchRecord(branch.transaction.name, self.names, settlements, branch.user)
-        self.host.journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(record))
+        journal = self.host.journal
+        journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(record))
+        token = branch.transaction.token
+        if token:
+            branches.unsure[token] = None
+            branches.transactions.sending.duplicates.remember(TAKEN, token, TAKEN_MAX, True)
+            journal.confirm(branches, token)
         branches.preparing.pop(branch.key, None)
         branches.prepared[branch.key] = branch
 

@@ -14,6 +14,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+from mypy_extensions import i64
+
 from entrepot.base.environment import MIB
 from entrepot.base.errors import Refused, TransactionError, TransactionRolledBack
 from entrepot.core.addressing.routing import Target
@@ -68,6 +70,18 @@ class Settlement:
         self.number: int = number
 
 
+class Taken:
+    """A message that a branch of another broker, which gives it to this one, has taken from ``queue``.
+
+    ``deliveries``: how often it was delivered there, before the branch took it.
+    """
+
+    def __init__(self, message: Message, queue: Queue, deliveries: i64) -> None:
+        self.message: Message = message
+        self.queue: Queue = queue
+        self.deliveries: i64 = deliveries
+
+
 class Transaction:
     """One transaction of one connection. `Transactions.commit` and `Transactions.roll_back` end it."""
 
@@ -79,6 +93,11 @@ class Transaction:
         self.sends: list[Message] = []
         self.targets: list[Target] = []  # of each of ``sends``: no pairs, for the collector of cycles would see each
         self.settlements: list[Settlement] = []
+        self.takes: list[Taken] = []
+        self.token: bytes = b""  # of a branch that another broker gives to this one
+        self.owner: str = ""  # and who prepared it there
+        self.promised: i64 = 0  # how many messages that has
+        self.came: i64 = 0  # and how many came
         self.durable: bool = False  # one of ``sends`` is
         self.sequences: dict[str, int] = {}  # producer -> the last number it used here, for who sends again
         self.octets: int = 0
@@ -105,6 +124,12 @@ class Transaction:
         self.signal(Signal.WORK)
         if self.state is not State.ACTIVE:
             return
+        self._weigh(message)
+        self.durable = self.durable or message.durable
+        self.sends.append(message)
+        self.targets.append(target)
+
+    def _weigh(self, message: Message) -> None:
         self.octets += int(message.size)
         if self.octets > OCTETS_MAX:
             self.fail(
@@ -112,10 +137,19 @@ class Transaction:
             )
             self.sends.clear()
             self.targets.clear()
+            self.takes.clear()
             raise TransactionError(self.why)
-        self.durable = self.durable or message.durable
-        self.sends.append(message)
-        self.targets.append(target)
+
+    def take(self, message: Message, queue: Queue, deliveries: i64) -> None:
+        """Add a message that was taken from ``queue`` where this was prepared first. Raises as `send`.
+
+        When this is prepared it is kept for ``queue``, in nobody's hands. Committed or rolled back before that, it was
+        never here.
+        """
+        self.signal(Signal.WORK)
+        if self.state is State.ACTIVE:
+            self._weigh(message)
+            self.takes.append(Taken(message, queue, deliveries))
 
     def settle(self, consumer: Consumer, number: int) -> None:
         """Add the settlement of message ``number``, in flight at ``consumer``.

@@ -112,6 +112,7 @@ HIDDEN: Final = (
 """Properties that other languages say otherwise, or that are between Artemis and its clients."""
 ROUTES: Final = "_AMQ_ROUTE_TO"  # begins names of properties between nodes
 SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"  # another of them
+TAKEN: Final = ("_AMQ_ACK_ROUTE_TO", "_ENTREPOT_BRANCH")  # and those of prepared branches
 
 NOT_PROPERTIES: Final = ("priority", "expires", "timestamp", "persistent", "destination", "receipt", "transaction")
 """Headers of STOMP that its language hands on as properties, and that CORE says in its headers."""
@@ -128,7 +129,7 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 
 _K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
-_BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, ROUTES, SCALED_DOWN)
+_BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, ROUTES, SCALED_DOWN, *TAKEN)
 _NOTED: Final[dict[bytes, str]] = {
     key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, COMPRESSED, *_BETWEEN_NODES)
 }
@@ -377,7 +378,7 @@ def _note(rare: Rare, name: str, value: object) -> None:
         rare.deliver_at = i64(max(value, 0))
     elif name == COMPRESSED:
         rare.deflated = value is True
-    elif name in (ROUTES, SCALED_DOWN) and isinstance(value, bytes):
+    elif name in (ROUTES, SCALED_DOWN, *TAKEN) and isinstance(value, bytes):
         if rare.internal is None:
             rare.internal = {}
         rare.internal[name] = value

@@ -18,12 +18,13 @@ from entrepot.base.errors import (
     Refused,
     StorageError,
 )
-from entrepot.base.patterns import MIXED, is_pattern
-from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN
+from entrepot.base.patterns import MIXED, is_pattern, matches
+from entrepot.core.addressing.binding import ACK_ROUTE, BRANCH, ROUTE_TO, SCALED_DOWN
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import SCHEDULED_TIME
 from entrepot.core.sending.flow import BLOCKED
+from entrepot.core.transactions.handed import is_among, read_handed
 from entrepot.core.transactions.transaction import KEEP_UNITS
 from entrepot.model.address import MULTICAST, UNTYPED
 from entrepot.model.message import Message, Rare
@@ -131,7 +132,12 @@ class Sending:
         if rare is not None and rare.internal is not None:
             connection = session.connection
             if connection is None or not connection.admitted:
-                for key in (ROUTE_TO, SCALED_DOWN):  # brokers of the cluster say where a message goes, and nobody else
+                for key in (
+                    ROUTE_TO,
+                    SCALED_DOWN,
+                    ACK_ROUTE,
+                    BRANCH,
+                ):  # brokers of the cluster say where a message goes, and nobody else
                     message.unmark(key)
         if rare is not None and rare.deliver_at > 0:
             schedule(message, rare, broker.wall)
@@ -160,6 +166,9 @@ class Sending:
 
     def _send(self, message: Message, target: Target) -> None:
         session = self.session
+        rare = message.rare
+        if rare is not None and rare.internal is not None and self._was_taken(message, target):
+            return
         if session.is_transacted(session.commits_sends):
             self.broker.effort.spent += KEEP_UNITS
             session.need_transaction().send(message, target)
@@ -174,6 +183,48 @@ class Sending:
         connection = self.session.connection
         if connection is not None and not self.waits_for_credit(message.address):
             connection.stop_for(target)
+
+    def _was_taken(self, message: Message, target: Target) -> bool:
+        """Take what a branch says of ``message`` that comes from another broker; False: it is to be sent (1.20).
+
+        What that branch has taken there is kept for its queue here when this one is prepared. Raises CoreRefused where
+        there is no such queue, so that nothing is prepared: rolled back, the message would have no place.
+        """
+        acks = message.marked(ACK_ROUTE)
+        said = message.marked(BRANCH)
+        message.unmark(ACK_ROUTE)
+        message.unmark(BRANCH)
+        branch = self.session.branch
+        if branch is None:
+            return False
+        deliveries: i64 = 0
+        if isinstance(said, bytes):
+            deliveries = read_handed(said, branch.transaction)
+        if not isinstance(acks, bytes):
+            return False
+        route = message.marked(ROUTE_TO)
+        left = b""
+        if isinstance(route, bytes):
+            for at in range(0, len(route) - 7, 8):
+                one = route[at : at + 8]
+                if not is_among(one, acks):
+                    left += one
+        for at in range(0, len(acks) - 7, 8):
+            queue = self.broker.table.told(int.from_bytes(acks[at : at + 8], "big", signed=True))
+            if queue is None or not (queue.address == target.name or matches(queue.address, target.name, MIXED)):
+                raise CoreRefused(
+                    f"the queue of {target.name}, from which the branch {branch.transaction.name} took a message, "
+                    "is not here",
+                    ILLEGAL_STATE,
+                )
+            self.broker.effort.spent += KEEP_UNITS
+            own = message.twin(message.address)
+            own.unmark(ROUTE_TO)
+            branch.transaction.take(own, queue, deliveries)
+        if not left:
+            return True
+        message.mark(ROUTE_TO, left)
+        return False
 
     def waits_for_credit(self, address: str) -> bool:
         """Return whether the client asks for credit before it sends to ``address``: then it need not be stopped."""

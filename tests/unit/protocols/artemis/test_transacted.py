@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.core.transactions.handed import write_handed
 from entrepot.protocols.artemis.bodies import text_of
 from entrepot.protocols.artemis.headers import body_of, headers_at, read_headers
 from entrepot.protocols.artemis.packets import (
@@ -25,6 +26,7 @@ from entrepot.protocols.artemis.packets import (
     XaStart,
 )
 from entrepot.protocols.artemis.primitives import Xid
+from entrepot.protocols.artemis.transacting import key_of
 
 from .wired import MULTICAST, Client, Hub, message
 
@@ -290,3 +292,135 @@ def test_a_branch_that_is_rolled_back_gives_back_to_each_of_two_subscribers(hub:
     other.ask(XaRollback(xid=XID), XaReply)
     again = client.take(Receive)
     assert [(int(one.consumer), int(one.delivery_count)) for one in again] == [(0, 2), (1, 2)]
+
+
+def given(hub: Hub, *, admitted: bool = True, owner: str = "", deliveries: int = 2) -> Client:
+    """Return a broker's connection that has prepared a branch here, as one that scales down does (artemis.md 1.20)."""
+    peer = Client(hub)
+    peer.open()
+    peer.session.admitted = admitted
+    for name in ("in", "out"):
+        peer.make(name)
+    taken, sent = (int(hub.rig.queue(name).identity).to_bytes(8, "big") for name in ("in", "out"))
+    said = {"_ENTREPOT_BRANCH": write_handed(b"t" * 16, deliveries, 2, owner)} if owner else {}
+    peer.say(XaStart(xid=XID), 10)
+    peer.send("in", "taken", _AMQ_ROUTE_TO=taken, _AMQ_ACK_ROUTE_TO=taken, **said)
+    peer.send("out", "sent", _AMQ_ROUTE_TO=sent, **said)
+    peer.say(XaEnd(xid=XID), 10)
+    assert not peer.ask(XaPrepare(xid=XID), XaReply).error
+    return peer
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_branch_of_a_node_that_scales_down_ends_here_as_it_would_have_there(
+    hub: Hub, commits: bool, restarted: bool
+) -> None:
+    given(hub, owner="somebody")
+    reader = hub.rig.reader("in")
+    assert reader.deliveries == [], "what the branch took is in nobody's hands"
+    assert (hub.rig.queue("in").count, hub.rig.queue("out").count) == (1, 0)
+    assert hub.rig.broker.branches.prepared[key_of(XID)].user == "somebody"
+    hub.rig.turn()
+    if restarted:
+        reader.close()
+        hub.rig.restart("kill")
+        hub = Hub(hub.rig)
+    other = Client(hub)
+    other.open()
+    step = XaCommit(xid=XID) if commits else XaRollback(xid=XID)
+    assert not other.ask(step, XaReply).error
+    hub.rig.broker.check()
+    if restarted:
+        reader = hub.rig.reader("in")
+    assert [(one.body, one.deliveries) for one in reader.deliveries] == ([] if commits else [("taken", 3)])
+    assert hub.rig.queue("out").count == int(commits)
+    assert hub.rig.broker.branches.prepared == {}
+
+
+def test_a_client_that_is_no_broker_of_the_cluster_says_in_vain_that_it_took_something(hub: Hub) -> None:
+    given(hub, admitted=False, owner="somebody")
+    branch = hub.rig.broker.branches.prepared[key_of(XID)]
+    assert (branch.holds, len(branch.numbers), branch.user) == ([], 2, "")
+    client = Client(hub)
+    client.open()
+    client.ask(XaCommit(xid=XID), XaReply)
+    assert (hub.rig.queue("in").count, hub.rig.queue("out").count) == (1, 1)
+    first = hub.rig.queue("in").backlog.first()
+    assert first is not None
+    assert first.message.marked("_AMQ_ACK_ROUTE_TO") is None, "nor is it passed on to the next broker"
+
+
+def test_what_was_taken_from_a_queue_that_is_not_here_is_not_promised(hub: Hub) -> None:
+    peer = Client(hub)
+    peer.open()
+    peer.session.admitted = True
+    nowhere = (99_999).to_bytes(8, "big")
+    peer.say(XaStart(xid=XID), 10)
+    peer.send("in", "taken", _AMQ_ROUTE_TO=nowhere, _AMQ_ACK_ROUTE_TO=nowhere)
+    peer.say(XaEnd(xid=XID), 10)
+    assert peer.ask(XaPrepare(xid=XID), XaReply).error
+    assert hub.rig.broker.branches.prepared == {}
+
+
+@pytest.mark.parametrize("step", [XaCommit(xid=XID, one_phase=True), XaRollback(xid=XID)])
+def test_a_branch_that_ends_before_it_is_prepared_took_nothing(hub: Hub, step: Packet) -> None:
+    peer = Client(hub)
+    peer.open()
+    peer.session.admitted = True
+    peer.make("in")
+    taken = int(hub.rig.queue("in").identity).to_bytes(8, "big")
+    peer.say(XaStart(xid=XID), 10)
+    peer.send("in", "taken", _AMQ_ROUTE_TO=taken, _AMQ_ACK_ROUTE_TO=taken)
+    peer.say(XaEnd(xid=XID), 10)
+    assert not peer.ask(step, XaReply).error
+    assert hub.rig.queue("in").count == 0
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_what_one_of_two_subscribers_took_goes_to_the_other_with_the_commit(hub: Hub, commits: bool) -> None:
+    peer = Client(hub)
+    peer.open()
+    peer.session.admitted = True
+    for name in ("first", "second"):
+        peer.make(name, address="news", routing=MULTICAST)
+    first, second = (int(hub.rig.queue(name).identity).to_bytes(8, "big") for name in ("first", "second"))
+    peer.say(XaStart(xid=XID), 10)
+    peer.send("news", "m", routing=MULTICAST, _AMQ_ROUTE_TO=first + second, _AMQ_ACK_ROUTE_TO=first)
+    peer.say(XaEnd(xid=XID), 10)
+    assert not peer.ask(XaPrepare(xid=XID), XaReply).error
+    assert (hub.rig.queue("first").count, hub.rig.queue("second").count) == (1, 0)
+    peer.ask(XaCommit(xid=XID) if commits else XaRollback(xid=XID), XaReply)
+    assert (hub.rig.queue("first").count, hub.rig.queue("second").count) == ((0, 1) if commits else (1, 0))
+
+
+def test_a_branch_of_which_a_message_is_missing_is_not_promised(hub: Hub) -> None:
+    peer = Client(hub)
+    peer.open()
+    peer.session.admitted = True
+    peer.make("out")
+    peer.say(XaStart(xid=XID), 10)
+    peer.send("out", "sent", _ENTREPOT_BRANCH=write_handed(b"t" * 16, 0, 2, "jo"))
+    peer.say(XaEnd(xid=XID), 10)
+    answer = peer.ask(XaPrepare(xid=XID), XaReply)
+    assert answer.error
+    assert "has 2 messages, and 1 came" in (answer.text or "")
+    assert not hub.rig.broker.branches.had(b"t" * 16)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_branch_that_was_given_and_ended_is_known_and_not_prepared_again(
+    hub: Hub, restarted: bool, commits: bool
+) -> None:
+    peer = given(hub, owner="jo")
+    assert hub.rig.broker.branches.had(b"t" * 16)
+    peer.ask(XaCommit(xid=XID) if commits else XaRollback(xid=XID), XaReply)
+    if restarted:
+        hub.rig.turn()
+        hub.rig.restart("kill")
+        hub = Hub(hub.rig)
+    assert hub.rig.broker.branches.had(b"t" * 16)
+    with pytest.raises(AssertionError):
+        given(hub, owner="jo")
+    assert hub.rig.broker.branches.prepared == {}
