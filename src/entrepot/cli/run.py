@@ -163,8 +163,16 @@ DEFAULT_DATA: Final = "entrepot-data"
     help="Stop when standard input ends, as after SIGTERM: whoever started this broker may end in any "
     "way, and leaves no broker behind.",
 )
-@click.option("--backup-of", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", hidden=True)
-@click.option("--backup-number", type=click.IntRange(min=1), default=1, hidden=True)
+@click.option(
+    "--backup-of",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    hidden=True,
+    help="Of a process that a node with <colocated> starts: the store whose backup it is.",
+)
+@click.option(
+    "--backup-number", type=click.IntRange(min=1), default=1, hidden=True, help="Which of those of its host it is."
+)
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
 @otlp_options
 @log_options
