@@ -47,6 +47,8 @@ from entrepot.protocols.serving.pace import DiskPace
 from entrepot.protocols.serving.targets import keep_target
 
 PRODUCERS_KEPT: Final = 1_000  # of one session; more are not listed
+_OF_NODES: Final = (ROUTE_TO, SCALED_DOWN, ACK_ROUTE, BRANCH)
+"""Brokers of the cluster say where a message goes, and nobody else."""
 
 
 def schedule(message: Message, rare: Rare, wall: i64) -> None:
@@ -132,12 +134,7 @@ class Sending:
         if rare is not None and rare.internal is not None:
             connection = session.connection
             if connection is None or not connection.admitted:
-                for key in (
-                    ROUTE_TO,
-                    SCALED_DOWN,
-                    ACK_ROUTE,
-                    BRANCH,
-                ):  # brokers of the cluster say where a message goes, and nobody else
+                for key in _OF_NODES:
                     message.unmark(key)
         if rare is not None and rare.deliver_at > 0:
             schedule(message, rare, broker.wall)
