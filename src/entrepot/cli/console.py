@@ -18,6 +18,7 @@ import click
 from entrepot.base.errors import InvalidOption
 from entrepot.base.places import host_and_port
 from entrepot.cli.log_options import log_arguments, log_options
+from entrepot.io.children import end
 
 if TYPE_CHECKING:
     from entrepot.config.console import ConsolePlace, ConsoleSettings
@@ -248,17 +249,8 @@ class Beside:
             return
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        if process.stdin is not None:
-            process.stdin.close()
-        try:
-            async with asyncio.timeout(ENDING):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if self._process is not None:
+            await end(self._process, ENDING)
 
     async def _keep(self) -> None:
         pause = PAUSE

@@ -24,6 +24,7 @@ from entrepot.cluster.clusters.requesting import Requester
 from entrepot.config.clusters import PASSWORD
 from entrepot.config.model import Colocation
 from entrepot.ha.lease import decode
+from entrepot.io.children import end
 from entrepot.io.leases import LOCK, RECORD_OCTETS
 from entrepot.io.turns import Turn
 
@@ -174,18 +175,4 @@ class Colocated:
             code = await process.wait()
             return code, f"ended with {code}"
         finally:
-            await _end(process)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End it: it sees that nobody holds its input any more. What does not end in `ENDING` s is killed."""
-    if process.returncode is not None:
-        return
-    if process.stdin is not None:
-        process.stdin.close()
-    try:
-        async with asyncio.timeout(ENDING):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+            await end(process, ENDING)
