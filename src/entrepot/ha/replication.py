@@ -231,6 +231,8 @@ class Replication(Audience):
         latest = self._proposals[-1][1] if self._proposals else self.recorded_now
         wanted = self._wanted()
         if wanted == latest:
+            if not self._proposals:
+                self._welcome()  # who came back never left the record, where enough copies are asked for
             return
         self._serial += 1
         self._proposals.append((self._serial, wanted))
@@ -248,13 +250,17 @@ class Replication(Audience):
             if number == serial:
                 self.recorded_now = eligible
         self._proposals = [each for each in self._proposals if each[0] > serial]
+        self._welcome()
+        self._release()
+
+    def _welcome(self) -> None:
+        """Whoever noted that it is whole, and stands in the record, may take over."""
         for each in self.followers:
             if each.stage is Stage.RECORDING and self.recorded_now.get(each.copy) == self.epoch:
                 each.stage = Stage.IN_SYNC
                 self.verifying.joined(each.name)
                 each.since = self._now
                 self.host.say(f"{each.name} is in sync with {self.name}: it may take over", loud=False)
-        self._release()
 
     # -- replicas ------------------------------------------------------------------------------------------------------
 

@@ -180,3 +180,16 @@ def test_a_file_that_cannot_be_read_ends_the_copy() -> None:
     primary.told.reads.pop()[3](StorageError("cannot read 1.seg"))
     assert "what it lacks cannot be read" in primary.told.closed
     assert follower not in primary.replication.followers
+
+
+def test_who_comes_back_and_never_left_the_record_is_in_sync() -> None:
+    """Nothing was to be proposed, so nothing was ever recorded: no verify, no demote and no failback for it."""
+    primary = Primary(copies_min=2)
+    follower = primary.join()
+    primary.replication.recorded(1)
+    assert follower.stage is Stage.IN_SYNC
+    primary.replication.lost(follower, "cut", SECOND)
+    assert "b" in primary.replication.recorded_now
+    again = primary.join()
+    assert [serial for serial, _ in primary.told.proposals] == [1]
+    assert again.stage is Stage.IN_SYNC

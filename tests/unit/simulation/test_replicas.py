@@ -68,6 +68,11 @@ def test_a_claim_that_arrived_is_known_behind_another_that_did_not() -> None:
     assert Replicas(163).run() == []
 
 
+def test_a_primary_that_never_left_the_record_has_its_store_back() -> None:
+    """Where two copies are asked for nothing was recorded anew, and the replica that came back was never in sync."""
+    assert Replicas(30258).run() == []
+
+
 def test_who_hands_the_lock_back_in_doubt_and_sees_that_it_did_begins_anew() -> None:
     """The simulated process was never told, and stood there for ever."""
     assert Replicas(900012).run() == []
