@@ -13,7 +13,7 @@ GIVES_BACK = 12  # a seed in which a primary dies twice, and has its store back
 SEEDS = int(os.environ.get("REPLICA_SEEDS", "6"))
 
 FOUND_BY = {
-    "waited for once it is recorded": 0,
+    "waited for once it is recorded": 1,
     "written while it was copied": 0,
     "removals are not told": 0,
     "half a copy is served": 115,
