@@ -232,7 +232,7 @@ class Replication(Audience):
         wanted = self._wanted()
         if wanted == latest:
             if not self._proposals:
-                self._welcome()  # who came back never left the record, where enough copies are asked for
+                _welcome(self, self._now)  # who came back never left the record, where enough copies are asked for
             return
         self._serial += 1
         self._proposals.append((self._serial, wanted))
@@ -250,17 +250,8 @@ class Replication(Audience):
             if number == serial:
                 self.recorded_now = eligible
         self._proposals = [each for each in self._proposals if each[0] > serial]
-        self._welcome()
+        _welcome(self, self._now)
         self._release()
-
-    def _welcome(self) -> None:
-        """Whoever noted that it is whole, and stands in the record, may take over."""
-        for each in self.followers:
-            if each.stage is Stage.RECORDING and self.recorded_now.get(each.copy) == self.epoch:
-                each.stage = Stage.IN_SYNC
-                self.verifying.joined(each.name)
-                each.since = self._now
-                self.host.say(f"{each.name} is in sync with {self.name}: it may take over", loud=False)
 
     # -- replicas ------------------------------------------------------------------------------------------------------
 
@@ -444,6 +435,16 @@ class Replication(Audience):
     def end(self) -> None:
         """The primary stops in good order: nothing follows."""
         self._tell(Frame(ENDING))
+
+
+def _welcome(replication: Replication, now: Instant) -> None:
+    """Whoever noted that it is whole, and stands in the record, may take over."""
+    for each in replication.followers:
+        if each.stage is Stage.RECORDING and replication.recorded_now.get(each.copy) == replication.epoch:
+            each.stage = Stage.IN_SYNC
+            replication.verifying.joined(each.name)
+            each.since = now
+            replication.host.say(f"{each.name} is in sync with {replication.name}: it may take over", loud=False)
 
 
 def settled(replication: Replication) -> bool:
