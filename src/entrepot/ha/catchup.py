@@ -182,7 +182,7 @@ class CatchUp:
 
     def done(self) -> bool:
         """Say whether nothing is left, and nothing is open."""
-        return not (self.probing or self.redo or self.ranges or self.reading or self.doubts or self.flaw)
+        return not (self.probing or self.redo or self.ranges or self.reading or self.doubts)
 
     def next(self, ends: dict[str, int]) -> Piece | None:
         """Return what to read next, None when there is nothing at this moment; `read` takes what it holds.

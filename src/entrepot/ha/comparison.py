@@ -84,7 +84,3 @@ class Comparison(CatchUp):
         """Compare it under its name of now."""
         found = self.ranges.setdefault(name, Range(offset, offset + length, offset + length))
         found.at = min(found.at, offset)
-
-    def done(self) -> bool:
-        """Say whether all is compared, and nothing is in doubt."""
-        return not (self.probing or self.ranges or self.reading or self.doubts)

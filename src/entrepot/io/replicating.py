@@ -266,25 +266,25 @@ class Hosting(Host):
 
     def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
         """Read on a thread of its own, one after the other: neither the loop nor the journal's writer waits for it."""
-        read = self._disk.files.reader(name, offset, length)
+        read = self._disk.files.reader(name)
 
         def do() -> bytes | EntrepotError:
             try:
-                return read()
+                return read(offset, length)
             except EntrepotError as error:
                 return error
 
         self._aside(do, then)
 
     def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
-        """Read all of a file on that thread, as long as it is now, and look at its checksums."""
+        """Read all of a file on that thread, as long as it is now, and look at its checksums; a body piece by piece."""
         mirror = self.replication.mirror
         length, growing = mirror.ends.get(name, 0), name in mirror.growing
-        read = self._disk.files.reader(name, 0, length)
+        read = self._disk.files.reader(name)
 
         def do() -> list[Damage]:
             try:
-                return damages(name, read(), growing=growing)
+                return damages(name, read, length, growing=growing)
             except EntrepotError as error:
                 return [] if isinstance(error.__cause__, FileNotFoundError) else [Damage(0, length, str(error))]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 from librt.strings import read_i32_be
@@ -23,6 +23,9 @@ from entrepot.journal.record import (
     describe,
 )
 from entrepot.journal.recovery import Recovery
+
+Read = Callable[[int, int], bytes]
+"""Reads so many octets of a file from an offset on."""
 
 
 class RecordLine:
@@ -171,25 +174,26 @@ def segment_lines(port: JournalPort, name: str) -> Iterator[RecordLine]:
             place += RECORD_HEAD + int(read_i32_be(data, place))
 
 
-def damages(name: str, data: bytes, *, growing: bool = False) -> list[Damage]:
-    """Return what is damaged in ``data``, all that stands in the file ``name`` of a store, in order.
+def damages(name: str, read: Read, length: int, *, growing: bool = False) -> list[Damage]:
+    """Return what is damaged in the file ``name`` of a store, ``length`` octets long, in order.
 
+    A segment is read at once, a body, which may have any length, stretch by stretch. What ``read`` raises is passed on.
     A scratch file is nobody's yet, and a body of an older layout has no checksums: nothing is found in either.
     ``growing``: a body that is still being written, whose last stretch has its checksum when it is whole.
     """
     stem, _, ending = name.rpartition(".")
     if ending == "blob" and stem.isdigit():
-        return _damaged_stretches(int(stem), data, growing=growing)
+        return _damaged_stretches(int(stem), read, length, growing=growing)
     first = segment_range(name)[0] if ending == "seg" else 0
-    return _damaged_batches(name, data, first) if first else []
+    return _damaged_batches(name, read(0, length), first) if first else []
 
 
-def _damaged_stretches(blob_id: int, data: bytes, *, growing: bool) -> list[Damage]:
+def _damaged_stretches(blob_id: int, read: Read, length: int, *, growing: bool) -> list[Damage]:
     size = STRETCH + CHECK
-    last = (len(data) - 1) // size * size if growing else len(data)
+    last = (length - 1) // size * size if growing else length
     return [
-        Damage(at, min(at + size, len(data)), f"body {blob_id} has a wrong checksum at octet {at}")
-        for at in wrong_stretches(blob_id, data)
+        Damage(at, min(at + size, length), f"body {blob_id} has a wrong checksum at octet {at}")
+        for at in wrong_stretches(blob_id, read, length)
         if at < last
     ]
 
@@ -202,7 +206,7 @@ def _damaged_batches(name: str, data: bytes, first: int) -> list[Damage]:
             at += BATCH_HEAD + int(batch_length(data, at))
             continue
         end = _next_batch(data, at, first)
-        if any(data[at:end]):  # not the zeros of what is written one day
+        if data[at:end].strip(b"\0"):  # not the zeros of what is written one day
             found.append(Damage(at, end, f"{name} has no valid batch at octet {at}"))
         at = end
     return found

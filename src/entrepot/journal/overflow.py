@@ -22,6 +22,7 @@ instead of removed: a reading error may be the machine's, and part of a body may
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 from librt.strings import BytesWriter, write_i64_be
@@ -53,18 +54,19 @@ def seed_of(blob_id: i64, stretch: i64) -> int:
     return zlib.crc32(place.getvalue())
 
 
-def wrong_stretches(blob_id: i64, data: bytes) -> list[int]:
-    """Return where in ``data``, the file of a body, stretches begin whose checksums are wrong.
+def wrong_stretches(blob_id: i64, read: Callable[[int, int], bytes], length: i64) -> list[int]:
+    """Return where in the file of a body, ``length`` octets long, stretches begin whose checksums are wrong.
 
+    ``read`` gives so many octets from an offset on, one stretch at a time.
     Of a layout without checksums it is none: several stretches, and no checksum that is right. A body of one stretch
     tells nothing of its layout, so it is taken for damaged where its checksum is wrong.
     """
     wrong: list[int] = []
     at: i64 = 0
     number: i64 = 0
-    while at < len(data):
-        end = min(at + STRETCH, len(data) - CHECK)
-        if zlib.crc32(data[at:end], seed_of(blob_id, number)) != int.from_bytes(data[end : end + CHECK], "big"):
+    while at < length:
+        stretch = read(at, min(STRETCH + CHECK, length - at))
+        if zlib.crc32(stretch[:-CHECK], seed_of(blob_id, number)) != int.from_bytes(stretch[-CHECK:], "big"):
             wrong.append(at)
         number += 1
         at += STRETCH + CHECK

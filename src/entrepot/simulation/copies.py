@@ -532,7 +532,10 @@ class Primary(Host):
         growing = name in self.mirror.growing
 
         def look(found: bytes | EntrepotError) -> None:
-            then(damages(name, found, growing=growing) if isinstance(found, bytes) else [])
+            if not isinstance(found, bytes):
+                then([])
+                return
+            then(damages(name, lambda at, size: found[at : at + size], len(found), growing=growing))
 
         self.fetch(name, 0, self.mirror.ends.get(name, 0), look)
 
