@@ -18,7 +18,7 @@ import click
 from entrepot.base.errors import InvalidOption
 from entrepot.base.places import host_and_port
 from entrepot.cli.log_options import log_arguments, log_options
-from entrepot.io.children import end
+from entrepot.io.children import Pauses, end
 
 if TYPE_CHECKING:
     from entrepot.config.console import ConsolePlace, ConsoleSettings
@@ -253,7 +253,7 @@ class Beside:
             await end(self._process, ENDING)
 
     async def _keep(self) -> None:
-        pause = PAUSE
+        pauses = Pauses(PAUSE, PAUSE_MOST, SETTLED)
         while True:
             began = time.monotonic()
             try:
@@ -265,7 +265,7 @@ class Beside:
             except OSError as error:  # no memory, no process left
                 how = f"could not be started: {error}"
             lived = time.monotonic() - began
-            pause = PAUSE if lived > SETTLED else min(PAUSE_MOST, pause * 2)
+            pause = pauses.died(lived)
             log.warning("the console %s after %.1f s; it is started again in %.0f s", how, lived, pause)
             await asyncio.sleep(pause)
 

@@ -466,20 +466,16 @@ def configured(
     from entrepot.journal.log import JournalOptions  # noqa: PLC0415
     from entrepot.node_options import NodeOptions  # noqa: PLC0415
 
-    host: list[Colocation | None] = []
-
-    def read() -> Reading:
+    def written() -> Reading:
         found = examine(configuration, defines, properties)
         findings = found.findings.strict() if strict else found.findings
-        config = None if findings.errors else found.config
-        if slot is not None and config is not None:
-            from entrepot.config.hosted import colocation_of, hosted  # noqa: PLC0415 - few brokers are one
+        return replace(found, findings=findings, config=None if findings.errors else found.config)
 
-            host[:] = [colocation_of(config)]
-            config = hosted(config, str(slot[0]), slot[1])
-        return replace(found, findings=findings, config=config)
+    def read() -> Reading:
+        return _of_slot(written(), slot)
 
-    reading = read()
+    whole = written()
+    reading = _of_slot(whole, slot)
     config, findings = reading.config, reading.findings
     show(findings)
     if config is None:
@@ -495,8 +491,20 @@ def configured(
         config=config,
         origin=Origin(read, reading),
     )
-    made.colocation = host[0] if host else None
+    if slot is not None:
+        from entrepot.config.hosted import colocation_of  # noqa: PLC0415 - few brokers are one
+
+        made.colocation = colocation_of(whole.config)
     return made
+
+
+def _of_slot(reading: Reading, slot: tuple[Path, int] | None) -> Reading:
+    """Return what a file says for the hosted backup of that store and number; as it is for a broker that is none."""
+    if slot is None or reading.config is None:
+        return reading
+    from entrepot.config.hosted import hosted  # noqa: PLC0415 - few brokers are one
+
+    return replace(reading, config=hosted(reading.config, str(slot[0]), slot[1]))
 
 
 def read_users(path: Path) -> Security:

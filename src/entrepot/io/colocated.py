@@ -24,7 +24,7 @@ from entrepot.cluster.clusters.requesting import Requester
 from entrepot.config.clusters import PASSWORD
 from entrepot.config.model import Colocation
 from entrepot.ha.lease import decode
-from entrepot.io.children import end
+from entrepot.io.children import Pauses, end
 from entrepot.io.leases import LOCK, RECORD_OCTETS
 from entrepot.io.turns import Turn
 
@@ -141,7 +141,7 @@ class Colocated:
 
     async def _run(self, hosted: Hosted) -> tuple[bool, str]:
         """Run it until it ends in order, or is given up. Return whether it should not be tried again, and why."""
-        pause, deaths = PAUSE, 0
+        pauses = Pauses(PAUSE, PAUSE_MOST, SETTLED)
         while True:
             began = time.monotonic()
             code, how = await self._live(hosted)
@@ -149,10 +149,9 @@ class Colocated:
                 return False, "it ended"
             if not hosted.runs:
                 return True, how
-            well = time.monotonic() - began > SETTLED
-            pause, deaths = (PAUSE, 1) if well else (min(PAUSE_MOST, pause * 2), deaths + 1)
-            if deaths >= DEATHS_MAX:
-                return True, f"{how}; given up after {deaths} deaths in a row"
+            pause = pauses.died(time.monotonic() - began)
+            if pauses.deaths >= DEATHS_MAX:
+                return True, f"{how}; given up after {pauses.deaths} deaths in a row"
             hosted.restarts += 1
             log.warning("backup %d, of %s, %s: started again in %.0f s", hosted.number, hosted.directory, how, pause)
             await asyncio.sleep(pause)

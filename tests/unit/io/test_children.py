@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from entrepot.io.children import end
+from entrepot.io.children import Pauses, end
 
 READS = "import sys; sys.stdin.read()"
 DEAF = "import time; time.sleep(600)"
@@ -24,3 +24,11 @@ def test_it_ends_by_itself_or_is_killed(program: str, within: float, code: int) 
         return made.returncode
 
     assert asyncio.run(asyncio.wait_for(act(), 60)) == code
+
+
+def test_pauses_grow_and_begin_anew_with_one_that_lived() -> None:
+    pauses = Pauses(1.0, 5.0, settled=60.0)
+    assert [pauses.died(0.1) for _ in range(4)] == [2.0, 4.0, 5.0, 5.0]
+    assert pauses.deaths == 4
+    assert [pauses.died(61.0), pauses.died(0.1)] == [1.0, 2.0]
+    assert pauses.deaths == 2
