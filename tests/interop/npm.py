@@ -29,7 +29,11 @@ def modules(*wanted: str) -> Path:
     work = CACHE / f"{place.name}.{os.getpid()}"
     work.mkdir(parents=True)
     command = ["npm", "install", "--prefix", str(work), *OPTIONS, *wanted]
-    done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    try:
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        shutil.rmtree(work, ignore_errors=True)
+        raise Unavailable(f"npm did not bring {', '.join(wanted)} within {PATIENCE_S} s") from None
     if done.returncode:
         shutil.rmtree(work)
         raise Unavailable(f"no npm registry has {', '.join(wanted)}: {done.stderr[-300:]}")
@@ -39,3 +43,8 @@ def modules(*wanted: str) -> Path:
         assert place.is_dir()
         shutil.rmtree(work)
     return place
+
+
+def link(home: Path, *wanted: str) -> None:
+    """Let programs in ``home`` find ``wanted``. Raises Unavailable."""
+    (home / "node_modules").symlink_to(modules(*wanted) / "node_modules")

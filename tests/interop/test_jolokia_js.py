@@ -33,12 +33,11 @@ def told(place: str, program: Path) -> dict[str, Any]:
 
 def test_jolokia_js_sees_what_a_real_artemis_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
-        modules = npm.modules(*LIBRARIES)
+        npm.link(tmp_path, *LIBRARIES)
     except npm.Unavailable as why:
         pytest.skip(str(why))
     program = tmp_path / SOURCE.name
     shutil.copy(SOURCE, program)
-    (tmp_path / "node_modules").symlink_to(modules / "node_modules")
     with (
         jolokias.own("artemis", tmp_path / "ours", authenticated=True) as (place, url),
         jolokias.talking(url, *jolokias.USER),

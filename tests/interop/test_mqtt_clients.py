@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import npm
 import pytest
 from classic import free_port
 from mqtt_features import Peer, transcript
@@ -191,18 +192,10 @@ def test_nothing_confirmed_is_lost_and_nothing_of_qos_2_doubled_by_kill_9(tmp_pa
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where node finds the clients."""
     home = tmp_path_factory.mktemp("node")
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    (home / "package.json").write_text('{"name": "clients", "private": true}')
     try:
-        made = subprocess.run(
-            ["npm", "install", "--silent", "--no-audit", "--no-fund", "mqtt@5", "@stomp/stompjs@7", "ws@8", "rhea@3"],
-            cwd=home, capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not bring its clients in time")
-    if made.returncode:
-        pytest.skip("npm could not bring its clients")
+        npm.link(home, "mqtt@5", "@stomp/stompjs@7", "ws@8", "rhea@3")
+    except npm.Unavailable as why:
+        pytest.skip(str(why))
     return home
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from _operator import _compare_digest
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import AddressInUse, EntrepotError, ProtocolViolation, Refused
 from entrepot.ha.failback import Returns
 from entrepot.ha.follower import Fetched, Follower, Host, Link
@@ -22,7 +20,7 @@ from entrepot.ha.replication import Replication, facts_of, settled
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.stream import FRAME_MAX, HELLO, PROOF, REFUSED, Frame, encode
 from entrepot.io.disk import Disk
-from entrepot.io.leases import now
+from entrepot.io.leases import now, wall
 from entrepot.io.replica_wire import NONCE, PROVE_WITHIN, Wire, contexts, place_of, proof
 from entrepot.journal.inspect import Damage, damages
 from entrepot.journal.ports import JournalPort
@@ -308,14 +306,14 @@ class Hosting(Host):
 
     def asked_back(self, follower: Follower) -> None:
         """The primary by the configuration is in sync and wants its store."""
-        returns, wall, copy = self.returns, time.time_ns() // MILLISECOND, self.standby.copy
-        withheld = returns.withheld(wall)
+        returns, at, copy = self.returns, wall(), self.standby.copy
+        withheld = returns.withheld(at)
         if withheld and not self._withheld:
             log.warning("%s keeps the store, which %s asks for: %s", self.name, follower.name, withheld)
         self._withheld = bool(withheld)
-        if copy is None or not returns.due(follower.since, now(), wall):
+        if copy is None or not returns.due(follower.since, now(), at):
             return
-        returns.note(wall)
+        returns.note(at)
         try:
             copy.persist(copy.standing)  # before it happens: who forgets it would do it for ever
         except EntrepotError as error:
@@ -326,8 +324,8 @@ class Hosting(Host):
 
     def facts(self) -> dict[str, Any]:
         """Return what operators see; ``returned``: how often the store was given back within a day."""
-        wall = time.time_ns() // MILLISECOND
-        returns = {"returned": len(self.returns.recent(wall)), "withheld": self.returns.withheld(wall)}
+        at = wall()
+        returns = {"returned": len(self.returns.recent(at)), "withheld": self.returns.withheld(at)}
         return {**facts_of(self.replication, now()), **(returns if self.returns.allowed else {})}
 
     def _would_return(self) -> bool:

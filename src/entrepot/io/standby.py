@@ -39,7 +39,7 @@ from entrepot.ha.lease import PRIMARY, Grant, Record, Rules
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.failback import Asked, Asking
-from entrepot.io.leases import FileLock, Lock, me, now
+from entrepot.io.leases import FileLock, Lock, me, now, wall
 from entrepot.io.ledger import Ledger, highest_epoch
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Standby:
         self._asking: Final = Asking(directory, self.mine)
         self._asked: Final = Asked(directory)
         self.grant: Grant | None = None
-        self.since = time.time_ns() // MILLISECOND
+        self.since = wall()
         self._wake = threading.Event()
         self._quit = False
         self._told = ""
@@ -326,7 +326,7 @@ class Standby:
                 if self.copy is not None:
                     epoch = max(epoch, self.copy.standing.seen)
                 memory = Memory(epoch, self.ledger.lease(), empty=self.ledger.empty(self.mine.instance))
-                return candidate.recalled(memory, now(), time.time_ns() // MILLISECOND)
+                return candidate.recalled(memory, now(), wall())
             case Swap(version=version):
                 if candidate.state is State.CLAIMING:
                     if self.copy is not None:

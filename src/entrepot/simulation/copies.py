@@ -532,10 +532,8 @@ class Primary(Host):
         growing = name in self.mirror.growing
 
         def look(found: bytes | EntrepotError) -> None:
-            if not isinstance(found, bytes):
-                then([])
-                return
-            then(damages(name, lambda at, size: found[at : at + size], len(found), growing=growing))
+            octets = found if isinstance(found, bytes) else b""
+            then(damages(name, lambda at, size: octets[at : at + size], len(octets), growing=growing))
 
         self.fetch(name, 0, self.mirror.ends.get(name, 0), look)
 
