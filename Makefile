@@ -69,7 +69,7 @@ compiled: $(STAMPS)/packages-compiler ## bring build/compiled up to date (does n
 	@$(PY) tools/compiled_build.py --launcher
 
 # The compiler works on one core while the plain tests run on another.
-test: $(STAMPS)/packages-compiler ## units and seeds on the plain build, then every test on the compiled one
+test: $(STAMPS)/packages-compiler ## units of what is compiled on the plain build, then every test on the compiled one
 	@$(PY) tools/compiled_build.py --launcher & compiling=$$!; passed=yes; \
 		$(MAKE) --no-print-directory $(STAMPS)/packages-$(EXTRAS) && $(PY) tools/run_tests.py plain || passed=no; \
 		wait $$compiling && test $$passed = yes

@@ -33,6 +33,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 from hot_modules import C_PREFIX, hot_modules, made_small  # noqa: E402 - the line above must come first
 
 GENERATED_C = "build/mypyc"
+TYPES = "build/types"
+ONLY_TYPES = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__", "*.c", "*.h")
 FAST, SMALL = "-O2", "-Os"  # docs/decisions/0018 has what others cost and bring
 SHARED_HEADERS = ("__native_entrepot.h", "__native_internal_entrepot.h")  # of each C file of a module
 PLAIN_NOTE = "entrepot/plain.txt"
@@ -40,8 +42,10 @@ PLAIN_NOTE = "entrepot/plain.txt"
 RUN_ONCE = re.compile(r"^char CPyDef_\w+_____top_level__\(void\) \{", re.MULTILINE)
 ONLY_GNU = "#ifndef __GNUC__\n#define __attribute__(it)\n#endif\n"
 # Type rules are for `make types`, which sees every optional package. pip builds where none of them is installed, and
-# what stands for them there, Any, breaks rules in modules that are not compiled at all.
+# what stands for them there, Any, breaks rules in modules that are not compiled at all. Nor is any of them read here:
+# with those of a developer's environment mypy would read four times as many files, and make the same C of them.
 ANY_IS_FINE = [
+    "--no-site-packages",
     "--ignore-missing-imports",
     "--allow-subclassing-any",
     "--no-warn-return-any",
@@ -78,6 +82,7 @@ def compiled_extensions() -> list[Extension]:
         # One C file for each module, so that all processors compile: their definitions call one another across files as
         # fast as within one, because none is visible outside the library (flags below).
         options = ["--config-file=pyproject.toml", *ANY_IS_FINE, *paths]
+        os.environ["MYPYPATH"] = with_types_of("msgspec")
         extensions = in_process_of_its_own(lambda: c_files(options))
     except ImportError as error:
         return plain_instead(f"mypyc is not installed ({error})")
@@ -94,6 +99,14 @@ def compiled_extensions() -> list[Extension]:
             *flags, "-g0", "-Wno-all", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables"
         ]  # fmt: skip
     return extensions
+
+
+def with_types_of(package: str) -> str:
+    """Return a folder with nothing but a package that is installed, from whose classes ours are derived."""
+    spec = find_spec(package)
+    for place in spec.submodule_search_locations or () if spec else ():
+        shutil.copytree(place, Path(TYPES, package), ignore=ONLY_TYPES, dirs_exist_ok=True)
+    return TYPES
 
 
 def c_files(options: list[str]) -> list[Extension]:

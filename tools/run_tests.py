@@ -15,9 +15,11 @@ import os
 import subprocess
 import sys
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 
 from compiled_build import bring_up_to_date, why_not_compile
+from hot_modules import hot_modules
 from source_tree import COMPILED, ROOT, SOURCE
 
 PASSED: Final = ROOT / "build" / "passed"
@@ -35,6 +37,14 @@ LEFT_OUT: Final = (
     *(f"unit/{name}.py" for name in READERS),
 )
 NOT_TESTED: Final = {"__pycache__", "entrepot.egg-info"}
+
+
+def of_one_build() -> list[str]:
+    """Return the folders of unit tests whose subjects are never compiled: the compiled run runs the very same code."""
+    compiled = {str(place) for path in hot_modules(ROOT) for place in Path(path).relative_to("src/entrepot").parents}
+    tests = ROOT / "tests" / "unit"
+    names = (str(place.relative_to(tests)) for place in sorted(tests.rglob("[a-z]*")) if place.is_dir())
+    return [f"unit/{name}" for name in names if name not in compiled]
 
 
 def tree_hash() -> str:
@@ -81,8 +91,10 @@ def main(mode: str, arguments: list[str]) -> int:
     print(f"tests, {mode} build", flush=True)
     left_out: list[str] = []
     if mode == "plain" and not arguments and not why_not_compile():
-        print("whole processes (shell, interop, spark), hunts and what reads sources are left to the compiled build")
-        left_out = [word for place in LEFT_OUT for word in ("--ignore", f"tests/{place}")]
+        print("whole processes (shell, interop, spark), hunts, what reads sources and units of what is not compiled")
+        print("are left to the compiled build")
+        places = (*LEFT_OUT, *of_one_build())
+        left_out = [word for place in places for word in ("--ignore", f"tests/{place}")]
     if arguments:
         return run(mode, arguments, whole=False)
     code = run(mode, left_out, whole=True)

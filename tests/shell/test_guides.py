@@ -81,7 +81,7 @@ def start(arguments):
 if os.path.basename(sys.argv[0]) == "python":
     text = " ".join(arguments)
     if "entrepot.simulation" in text and "--seed " not in text:
-        arguments = re.sub(r" --seeds \\d+", "", text).split() + ["--seeds", "2"]
+        arguments = re.sub(r" --seeds \\d+", "", text).split() + ["--seeds", "1"]
     os.execv(sys.executable, [sys.executable, *arguments])
 if arguments[:1] == ["run"]:
     start(arguments)

@@ -14,7 +14,7 @@ from entrepot.base.compiled import is_compiled
 from entrepot.simulation.__main__ import main
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-SEEDS = "40" if is_compiled() else "30"  # the plain build again when the compiled one is compared with it
+SEEDS = "12"  # the plain build takes seconds for each
 NETWORKS = ("--networks", "--seeds", "6")
 
 

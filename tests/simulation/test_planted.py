@@ -9,6 +9,13 @@ from entrepot.base.compiled import is_compiled
 from entrepot.simulation.campaign import run
 
 SEEDS_MAX = 150
+FOUND = {  # what takes long to look for, by a seed that is tried before all others
+    "acknowledge before sync": 22,
+    "decisions are not journaled": 57,
+    "who counts a sink is not journaled": 37,
+    "a transaction is written in pieces": 37,
+    "not every message is stored": 2,
+}
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -17,6 +24,7 @@ def test_a_planted_bug_is_found(name: str) -> None:
     if bug.patches and is_compiled():
         pytest.skip("native callers do not see a replaced method: planted in the plain build")
     with planted(bug) as parts:
-        found = next((seed for seed in range(1, SEEDS_MAX + 1) if run(seed, parts=parts).failed), 0)
+        seeds = dict.fromkeys([FOUND.get(name, 1), *range(1, SEEDS_MAX + 1)])
+        found = next((seed for seed in seeds if run(seed, parts=parts).failed), 0)
     assert found, f"{SEEDS_MAX} seeds did not find: {name}"
     assert not run(found).failed, f"seed {found} fails without the bug too"

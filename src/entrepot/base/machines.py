@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from typing import Final
 
 SUBNET_BITS: Final = 64  # of IPv6: whoever has one such address has all of them
+REMEMBERED: Final = 1024  # hosts; each connection asks, and most come from a few
 
 
 def machine_of(peer: str) -> str:
     """Return what of ``host:port`` stands for a machine: the host, of IPv6 its network; all of anything else."""
     host = peer.rpartition(":")[0].strip("[]") if ":" in peer else peer
+    return _machine_at(host.partition("%")[0]) or peer
+
+
+@lru_cache(REMEMBERED)
+def _machine_at(host: str) -> str:
+    """Return the machine that has an address; nothing where ``host`` is none."""
     try:
-        address = ip_address(host.partition("%")[0])
+        address = ip_address(host)
     except ValueError:
-        return peer
+        return ""
     if address.version == 4:
         return str(address)
     mapped = address.ipv4_mapped
