@@ -3,12 +3,14 @@
 Both brokers are processes with what they keep on disk; Artemis is the one of Maven Central, embedded, with the heap of
 its own start script. The load is frames that were encoded before, so that the broker is what is measured. Who sends
 does not settle, and both sides are answered, unless the row says otherwise. A row has the processor time of the broker
-beside it, in us a message. Each broker is warmed up before the first row.
+beside it, in us a message. Each broker is warmed up before the first row. The rows of Qpid JMS are texts of 1 KiB from
+an unmodified Java client (``java/core/Flow.java``), which is slower than either broker.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import select
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,11 @@ from entrepot.protocols.amqp.writing import write_value
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "tests" / "interop")]
 
 import artemis  # noqa: E402 - the line above must come first
+import maven  # noqa: E402
+import qpid_clients  # noqa: E402
+from brokers import free_port  # noqa: E402
+from java_clients import compiled  # noqa: E402
+from web_socket import WebSocket  # noqa: E402
 
 MEMORY = ("-Xms512M", "-Xmx2G", "-XX:+UseParallelGC")
 PATIENCE_S = 120.0
@@ -44,11 +52,12 @@ TICK_S = os.sysconf("SC_CLK_TCK")
 
 
 class Wire:
-    """One connection with one session; `frames` returns what came."""
+    """One connection with one session; `frames` returns what came. ``web``: over a WebSocket."""
 
-    def __init__(self, port: int) -> None:
-        self.sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, port: int, web: bool = False) -> None:
+        sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock: socket.socket | WebSocket = WebSocket(sock, "amqp") if web else sock
         self.decoder, self.encoder = Decoder(1 << 24), Encoder()
         self.kept: list[Frame] = []
         self.sock.sendall(header(3))
@@ -132,9 +141,9 @@ def attach_sender(wire: Wire, address: str, topic: bool, settled: bool) -> int:
     return int(wire.until(said.Flow).link_credit)
 
 
-def send(port: int, count: int, address: str, topic: bool, settled: bool, durable: bool, begun: Any) -> None:
+def send(port: int, count: int, address: str, topic: bool, settled: bool, durable: bool, begun: Any, web: bool) -> None:
     """Send ``count`` messages as fast as credit allows, and wait until they are accepted."""
-    wire = Wire(port)
+    wire = Wire(port, web)
     credit = attach_sender(wire, address, topic, settled)
     begun.wait()
     chunk = Chunk(message(durable), settled)
@@ -181,8 +190,8 @@ def grant(count: int, credit: int) -> said.Flow:
 class Reading:
     """What one reader has."""
 
-    def __init__(self, port: int, address: str, topic: bool, settled: bool) -> None:
-        self.wire = Wire(port)
+    def __init__(self, port: int, address: str, topic: bool, settled: bool, web: bool = False) -> None:
+        self.wire = Wire(port, web)
         self.settled = settled
         self.count = self.granted = 0
         self.rest = bytearray()
@@ -214,14 +223,22 @@ class Reading:
 
 
 def rate(
-    one: Broker, count: int, *, readers: int = 1, topic: bool = False, settled: bool = False, durable: bool = False
+    one: Broker,
+    count: int,
+    *,
+    readers: int = 1,
+    topic: bool = False,
+    settled: bool = False,
+    durable: bool = False,
+    web: bool = False,
 ) -> float:
     """Return deliveries a second to so many readers."""
     address = f"bench.{time.monotonic_ns()}"
-    ends = [Reading(one.port, address, topic, settled) for _ in range(readers)]
+    port = one.web_port if web else one.port
+    ends = [Reading(port, address, topic, settled, web) for _ in range(readers)]
     context = multiprocessing.get_context("fork")
     begun = context.Event()
-    writer = context.Process(target=send, args=(one.port, count, address, topic, settled, durable, begun))
+    writer = context.Process(target=send, args=(port, count, address, topic, settled, durable, begun, web))
     writer.start()
     by_socket = {end.wire.sock: end for end in ends}
     before = one.cpu_s()
@@ -239,6 +256,29 @@ def rate(
     for end in ends:
         end.wire.close()
     return readers * count / took
+
+
+@cache
+def flow() -> str:
+    """Return the class path of `Flow`, for Qpid JMS. Raises maven.Unavailable."""
+    jars = maven.jars(qpid_clients.LIBRARY)
+    program = (Path(__file__).with_name("java") / "core" / "Flow.java").read_text()
+    return f"{compiled({'Flow.java': qpid_clients.kit(program)}, f'{jars}/*')}:{jars}/*"
+
+
+def qpid(one: Broker, mode: str, seconds: float) -> float:
+    """Return texts of 1 KiB a second from one Qpid JMS to another. Raises RuntimeError where one is missing."""
+    url = f"amqp://127.0.0.1:{one.port}?amqp.idleTimeout=0"
+    command = ["java", "-Xmx1G", "-cp", flow(), "Flow", url, mode, f"bench.{time.monotonic_ns()}"]
+    before = one.cpu_s()
+    done = subprocess.run(
+        [*command, f"{2 * seconds}", f"{seconds}", "1", "1024"], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"Qpid JMS at {one.name}: {done.stderr[-2000:]}")
+    said = json.loads(done.stdout)
+    one.spent = (one.cpu_s() - before) / said["total_received"] * 1e6
+    return float(said["messages_per_second"])
 
 
 def round_trip(one: Broker, count: int) -> float:
@@ -288,12 +328,13 @@ class Broker:
         self.spent = 0.0
         self.home = home
         made = artemis.Artemis(home)
-        self.port = made.port
+        self.port = self.web_port = made.port
         if name == "artemis":
             command = ["java", *MEMORY, "-cp", artemis.class_path(), "Artemis", str(home / "broker.xml")]
         else:
             command = [sys.executable, "-m", "entrepot", "run", "--data", str(home / "data")]
-            command += ["--listen", f"amqp://127.0.0.1:{self.port}"]
+            self.web_port = free_port()
+            command += ["--listen", f"amqp://127.0.0.1:{self.port}", "--listen", f"ws://127.0.0.1:{self.web_port}"]
         log = (home / "log").open("wb")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         until = time.monotonic() + 60
@@ -329,6 +370,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description="AMQP 1.0 here and in Artemis, alternating")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--count", type=int, default=40_000)
+    options.add_argument("--seconds", type=float, default=3.0, help="for which Qpid JMS is measured")
     chosen = options.parse_args()
     why = artemis.unavailable()
     if why:
@@ -337,9 +379,12 @@ def main() -> None:
     count = chosen.count
     rows: dict[str, Callable[[Broker], float]] = {
         "unsettled, 1 to 1, messages/s": lambda one: rate(one, count),
+        "unsettled, WebSocket, messages/s": lambda one: rate(one, count, web=True),
         "settled, 1 to 1, messages/s": lambda one: rate(one, 2 * count, settled=True),
         "durable, 1 to 1, messages/s": lambda one: rate(one, count // 4, durable=True),
         "unsettled, 1 to 20, deliveries/s": lambda one: rate(one, count // 8, readers=20, topic=True),
+        "Qpid JMS, 1 to 1, messages/s": lambda one: qpid(one, "non-persistent", chosen.seconds),
+        "Qpid JMS, persistent, messages/s": lambda one: qpid(one, "persistent", chosen.seconds),
         "round trip, us": lambda one: round_trip(one, 500),
         "connects/s": lambda one: connects(one, 200),
     }

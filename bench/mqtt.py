@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import resource
 import shutil
 import socket
 import statistics
@@ -21,12 +22,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from web_socket import WebSocket
+
 from entrepot.protocols.mqtt.packets import Connect, Subscribe, Wish, acknowledgement, publish
 from entrepot.protocols.mqtt.schema import PUBACK, PUBREL, V311
 
 PAYLOAD = b"x" * 100
 PATIENCE_S = 120.0
-IDLE = 1000
+IDLE = 10_000
+
+Link = socket.socket | WebSocket
 
 
 def free_port() -> int:
@@ -36,10 +41,11 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def dial(port: int, name: str, *, clean: bool = True) -> socket.socket:
+def dial(port: int, name: str, *, clean: bool = True, web: bool = False) -> Link:
     """Return a connection that was let in."""
-    sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock: Link = WebSocket(plain, "mqtt") if web else plain
     connect = Connect(name, V311)
     connect.clean = clean
     sock.sendall(connect.octets())
@@ -47,7 +53,7 @@ def dial(port: int, name: str, *, clean: bool = True) -> socket.socket:
     return sock
 
 
-def take(sock: socket.socket, octets: int) -> None:
+def take(sock: Link, octets: int) -> None:
     """Read so many octets."""
     while octets > 0:
         data = sock.recv(min(octets, 1 << 20))
@@ -56,7 +62,7 @@ def take(sock: socket.socket, octets: int) -> None:
         octets -= len(data)
 
 
-def subscribe(sock: socket.socket, text: str, qos: int) -> None:
+def subscribe(sock: Link, text: str, qos: int) -> None:
     """Subscribe, and wait for the answer."""
     packet = Subscribe(1)
     packet.wishes = [Wish(text, qos)]
@@ -64,9 +70,9 @@ def subscribe(sock: socket.socket, text: str, qos: int) -> None:
     take(sock, 5)
 
 
-def send(port: int, count: int, qos: int, begun: object) -> None:
+def send(port: int, count: int, qos: int, begun: object, web: bool) -> None:
     """Publish ``count`` messages as fast as they are taken; with QoS 1 and 2 in windows of 100."""
-    sock = dial(port, f"writer-{os.getpid()}")
+    sock = dial(port, f"writer-{os.getpid()}", web=web)
     begun.wait()  # type: ignore[attr-defined]
     if qos == 0:
         chunk = publish(V311, "bench", PAYLOAD) * 100
@@ -85,14 +91,14 @@ def send(port: int, count: int, qos: int, begun: object) -> None:
             take(sock, 400)
 
 
-def rate(port: int, count: int, qos: int, readers: int, *, kept: bool = False) -> float:
+def rate(port: int, count: int, qos: int, readers: int, *, kept: bool = False, web: bool = False) -> float:
     """Return messages a second that reach readers of QoS 0, or of QoS 1 with a session that is ``kept``."""
     context = multiprocessing.get_context("fork")
     begun = context.Event()
-    socks = [dial(port, f"reader-{number}", clean=not kept) for number in range(readers)]
+    socks = [dial(port, f"reader-{number}", clean=not kept, web=web) for number in range(readers)]
     for sock in socks:
         subscribe(sock, "bench", 1 if kept else 0)
-    writer = context.Process(target=send, args=(port, count, qos, begun))
+    writer = context.Process(target=send, args=(port, count, qos, begun, web))
     writer.start()
     size = len(publish(V311, "bench", PAYLOAD, 1 if kept else 0, 1))
     begun.set()
@@ -146,12 +152,23 @@ def connects(port: int, count: int) -> float:
     return count / (time.perf_counter() - began)
 
 
-def idle(port: int, pid: int) -> float:
-    """Return octets of memory for each of `IDLE` connections that do nothing."""
+def room_for(connections: int) -> None:
+    """Let this process, and those that it starts, have so many files open. Raises SystemExit where it may not."""
+    wanted, (soft, hard) = connections + 1000, resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        raise SystemExit(
+            f"{connections} idle connections need {wanted} files; {hard} are allowed here: --idle, or ulimit -n"
+        )
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def idle(port: int, pid: int, count: int) -> float:
+    """Return octets of memory for each of ``count`` connections that do nothing."""
     before = resident(pid)
-    socks = [dial(port, f"idle-{number}") for number in range(IDLE)]
+    socks = [dial(port, f"idle-{number}") for number in range(count)]
     time.sleep(0.5)
-    each = (resident(pid) - before) / IDLE
+    each = (resident(pid) - before) / count
     for sock in socks:
         sock.close()
     time.sleep(0.5)
@@ -171,18 +188,19 @@ class Broker:
 
     def __init__(self, name: str, home: Path) -> None:
         self.name = name
-        self.port = free_port()
+        self.port, self.web_port = free_port(), free_port()
         home.mkdir()
         if name == "mosquitto":
             (home / "conf").write_text(
                 f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
                 f"persistence_location {home}/\nmax_queued_messages 0\nmax_inflight_messages 0\nset_tcp_nodelay true\n"
+                f"listener {self.web_port} 127.0.0.1\nprotocol websockets\n"
             )
             os.chmod(home, 0o777)
             command = [shutil.which("mosquitto") or "/usr/sbin/mosquitto", "-c", str(home / "conf")]
         else:
-            listen = f"mqtt://127.0.0.1:{self.port}"
-            command = [sys.executable, "-m", "entrepot", "run", "--data", str(home / "data"), "--listen", listen]
+            command = [sys.executable, "-m", "entrepot", "run", "--data", str(home / "data")]
+            command += ["--listen", f"mqtt://127.0.0.1:{self.port}", "--listen", f"ws://127.0.0.1:{self.web_port}"]
         log = (home / "log").open("wb")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         until = time.monotonic() + 60
@@ -206,11 +224,18 @@ def main() -> None:
     options = argparse.ArgumentParser(description="MQTT here and in Mosquitto, alternating")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--count", type=int, default=40_000)
+    options.add_argument("--idle", type=int, default=IDLE, help="connections that do nothing")
     chosen = options.parse_args()
     count = chosen.count
+    room_for(chosen.idle)
+
+    def weighed(one: Broker) -> float:
+        return idle(one.port, one.process.pid, chosen.idle)
+
     rows: dict[str, Callable[[Broker], float]] = {
-        "octets of an idle connection": lambda one: idle(one.port, one.process.pid),
+        f"octets of one of {chosen.idle:,} idle": weighed,
         "QoS 0, 1 to 1, messages/s": lambda one: rate(one.port, 4 * count, 0, 1),
+        "QoS 0, WebSocket, messages/s": lambda one: rate(one.web_port, 4 * count, 0, 1, web=True),
         "QoS 1, 1 to 1, messages/s": lambda one: rate(one.port, count, 1, 1),
         "QoS 2, 1 to 1, messages/s": lambda one: rate(one.port, count // 2, 2, 1),
         "QoS 1 kept, 1 to 1, messages/s": lambda one: rate(one.port, count // 2, 1, 1, kept=True),
@@ -223,7 +248,7 @@ def main() -> None:
         try:
             for title, measure in rows.items():
                 found: dict[str, list[float]] = {one.name: [] for one in brokers}
-                for _ in range(chosen.rounds):
+                for _ in range(1 if measure is weighed else chosen.rounds):
                     for one in brokers:
                         found[one.name].append(measure(one))
                 theirs, ours = (statistics.median(found[one.name]) for one in brokers)
