@@ -6,12 +6,15 @@ The clients are unmodified ones of Artemis. One reads the topology, others send 
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import artemis
 import maven
+import paho.mqtt.client as paho
 import pytest
 from artemis import Artemis
 from classic import free_port
@@ -78,6 +81,34 @@ def played(home: Path, kinds: tuple[str, str], program: str) -> str:
         classes = compiled({one.name: one.read_text() for one in SOURCES.glob("*.java")}, f"{jars}/*")
         command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}/*", program]
         return run([*command, *(each.url for each in nodes)])
+
+
+@pytest.mark.parametrize("kinds", [("ours", "ours"), ("ours", "artemis"), ("artemis", "ours")], ids="-".join)
+def test_a_client_id_of_mqtt_is_one_connections_in_the_cluster(tmp_path: Path, kinds: tuple[str, str]) -> None:
+    with pair(tmp_path, kinds) as (nodes, _), connected(nodes[0]) as older:
+        gone = threading.Event()
+        older.on_disconnect = lambda *_: gone.set()
+        until = time.monotonic() + 30
+        while not gone.wait(2):  # the nodes may not have met when the newer one came
+            assert time.monotonic() < until, "the older connection stays"
+            with connected(nodes[1]):
+                gone.wait(2)
+
+
+@contextlib.contextmanager
+def connected(broker: Artemis | Entrepot) -> Iterator[paho.Client]:
+    """Yield a client whose id is always the same, once the broker has let it in; it does not come back by itself."""
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, "meter", protocol=5, reconnect_on_failure=False)
+    entered = threading.Event()
+    client.on_connect = lambda *_: entered.set()
+    assert client.connect("127.0.0.1", int(broker.url.rpartition(":")[2])) == 0
+    client.loop_start()
+    try:
+        assert entered.wait(20), "it is not let in"
+        yield client
+    finally:
+        client.disconnect()
+        client.loop_stop()
 
 
 @contextlib.contextmanager

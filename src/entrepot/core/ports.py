@@ -96,11 +96,16 @@ class ClaimWaiter:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ClientHolder:
-    """The connection that has a client id. ``peer``: where it comes from, for people; ``user``: who is served there."""
+    """The connection that has a client id. ``peer``: where it comes from, for people; ``user``: who is served there.
 
-    def __init__(self, peer: str, user: str = "") -> None:
+    ``protocol``: what it speaks; ``yields``: a newer connection of the same user may have the client id.
+    """
+
+    def __init__(self, peer: str, user: str = "", protocol: str = "", yields: bool = True) -> None:
         self.peer: str = peer
         self.user: str = user
+        self.protocol: str = protocol
+        self.yields: bool = yields
 
     def give_way(self, successor: str) -> None:
         """Give back all that is held under the client id, and end: ``successor`` (a peer) has it from now on."""

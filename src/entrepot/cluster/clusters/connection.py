@@ -24,6 +24,7 @@ from entrepot.cluster.clusters.redistribution import MOVING, Redistribution
 from entrepot.cluster.clusters.remotes import NOTIFICATION_TYPE, Registry, RemoteQueues
 from entrepot.cluster.clusters.topology import Member, Overseer, Topology, same_place
 from entrepot.cluster.clusters.unresolved import Unresolved
+from entrepot.cluster.clusters.visitors import Visitors
 from entrepot.cluster.link import State as LinkState
 from entrepot.core.addressing.binding import OFF, OFF_WITH_REDISTRIBUTION, ON_DEMAND, STRICT, RemoteBinding
 from entrepot.core.broker import BrokerCore
@@ -36,6 +37,7 @@ from entrepot.protocols.artemis.notifying import (
     DISTANCE,
     FILTER,
     ROUTING_NAME,
+    SESSION_CREATED,
     Elsewhere,
     QueueInfo,
 )
@@ -194,6 +196,7 @@ class ClusterConnection(Overseer):
         self._carry: Carry = lambda way: None
         self.registry: Final = _Known(self, tell)
         self.flows: dict[str, Flow] = {}  # by node
+        self._visitors: Final = Visitors(broker, own.node, tell if options.max_hops > 1 else None)
         self._running = False
         self._dials: Final = listens or len(options.seeds) > 0
         self.topology.overseers.append(self)
@@ -334,11 +337,14 @@ class ClusterConnection(Overseer):
         return CoreConnector(CoreBridgeEntry(options=bridge, places=(place,), clustered=True))
 
     def hears(self, contact: Contact, said: dict[str, object]) -> None:
-        """A node tells of a queue, of a consumer, or of a group."""
+        """A node tells of a queue, of a consumer, of a group, or of a client."""
         kind = said.get(NOTIFICATION_TYPE)
         if kind in KINDS:
             if self.registry.grouping is not None:
                 self.registry.grouping.agreement.heard(str(kind), said)
+            return
+        if kind == SESSION_CREATED:
+            self._visitors.heard(contact.node, said)
             return
         flow = self.flows.get(contact.node)
         if flow is not None:

@@ -44,8 +44,8 @@ NOBODY: Final = Subject("")  # who has not connected yet
 class Tenure(ClientHolder):
     """A client id, and the connection that has it."""
 
-    def __init__(self, session: ServerSession, client_id: str) -> None:
-        super().__init__(session.peer, session.subject.name)
+    def __init__(self, session: ServerSession, client_id: str, yields: bool) -> None:
+        super().__init__(session.peer, session.subject.name, session.protocol, yields)
         self.session: ServerSession | None = session
         self.client_id: str = client_id
 
@@ -352,7 +352,7 @@ class ServerSession(Session):
         """
         if not client_id:
             return ""
-        tenure = Tenure(self, client_id)
+        tenure = Tenure(self, client_id, steal)
         clients = self.broker.clients
         holder = clients.held.get(client_id)
         if steal and holder is not None and holder.user != tenure.user and self.broker.access.guarded:
