@@ -19,7 +19,7 @@ from entrepot.cluster.federation.reader import SESSIONS, Company, RemoteReader
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
-from entrepot.protocols.artemis.linking.places import beside
+from entrepot.protocols.artemis.linking.places import beside, member_at
 from entrepot.protocols.artemis.packets import (
     ClusterTopology,
     CreateSessionReply,
@@ -152,7 +152,11 @@ class Upstream(Dialled):
     def greeted(self, client: CoreClient, attempt: int) -> None:
         """The upstream greets: have a session for every wish."""
         now = self.now()
-        if client.node == self.broker.ids.node.uuid_text:
+        here = self.link.place
+        node = "" if here is None else member_at(client.members, here)
+        if not node and not client.members:  # one that is in no cluster says only its own
+            node = client.node
+        if node == self.broker.ids.node.uuid_text:
             self.say(LOOP)
             self.perform(self.link.give_up(LOOP, now))
             return
@@ -162,7 +166,7 @@ class Upstream(Dialled):
             return
         self.link.opened(now)
         self._client = self._company.client = client
-        self._company.node = client.node
+        self._company.node = node or client.node  # members of a cluster are told in any order
         self.say(f"the upstream at {self.peer()} is there")
         self.watch()
         for reader in list(self.readers.values()):

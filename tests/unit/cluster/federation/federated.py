@@ -124,6 +124,11 @@ class Pair:
             moved = self._flow(number, cable) or moved
         return moved
 
+    def flow(self) -> None:
+        """Bring over what is written, and give the disk of ``near`` no turn."""
+        for number, cable in list(self.cables.items()):
+            self._flow(number, cable)
+
     def _dial(self, end: Dialled, dial: Dial) -> None:
         if not self.reachable:
             end.perform(end.link.failed(dial.attempt, "nobody answers", self.near.now))

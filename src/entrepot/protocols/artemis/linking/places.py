@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from entrepot.base.uri import Endpoint, parse
 from entrepot.protocols.artemis.conversation.core import place_of
 from entrepot.protocols.artemis.packets import ClusterTopology
+from entrepot.protocols.artemis.primitives import Connector
 
 
 def backup_of(packet: ClusterTopology) -> list[Endpoint]:
@@ -30,3 +31,11 @@ def beside(packet: ClusterTopology, here: Endpoint, known: Sequence[Endpoint]) -
         for one in members
         if (one.host, one.port) not in had
     ]
+
+
+def member_at(members: Mapping[str, Connector], here: Endpoint) -> str:
+    """Return which of ``members``, by their nodes, is the broker at ``here``; "" where none says that it is."""
+    for node, connector in members.items():
+        if connector.value("host") == here.host and str(connector.value("port")) == str(here.port):
+            return node
+    return ""
