@@ -23,7 +23,7 @@ def pair(policy: AddressPolicy | None = None, **options: Any) -> Pair:
     return Pair(addresses=(AddressPolicy(name="P") if policy is None else policy,), **options)
 
 
-def publish(both: Pair, *bodies: str, rig: Rig | None = None, **properties: object) -> None:
+def publish(both: Pair, *bodies: str, rig: Rig | None = None, **properties: Any) -> None:
     """Send to the address A of the upstream."""
     send(both.far if rig is None else rig, "A", *bodies, routing=MULTICAST, **properties)
     both.run()
