@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from entrepot.cluster.carrying.connector import CoreConnector
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
+    from entrepot.cluster.federation.connector import FederationConnector
     from entrepot.cluster.routers.options import RouterOptions
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.clusters import Clusters
@@ -167,6 +168,14 @@ class Plan:
 
         return [CoreConnector(one) for one in self.config.core_bridges]
 
+    def federations(self) -> list[FederationConnector]:
+        """Return new upstreams of federations, not started. Names are unique, as above."""
+        if self.config is None or not self.config.federations:
+            return []
+        from entrepot.cluster.federation.connector import FederationConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        return [FederationConnector(one) for one in self.config.federations]
+
     def connectors(self) -> list[NetworkConnector]:
         """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
         made = [NetworkConnector(one) for one in self.networks]
@@ -211,6 +220,7 @@ class Assembly:
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self.core_connectors: Final = plan.core_connectors()
+        self.federations: Final = plan.federations()
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
@@ -427,6 +437,12 @@ class Assembly:
         self.core_connectors[:] = [*others, connector]
         self.carry(connector, perform, now)
 
+    def federate(
+        self, connector: FederationConnector, perform: Callable[[Dialled, list[Effect]], None], now: Instant
+    ) -> None:
+        """Start one of ``federations``; ``perform`` carries out what it asks for."""
+        connector.start(self.broker, perform, self.ports.say, now, self.plan.interval)
+
     def take_leave(self) -> None:
         """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""
         self.broker.cease()
@@ -437,6 +453,7 @@ class Assembly:
         """Take nothing more over bridges; return whether nothing is on its way any more."""
         done = [connector.drain(now) for connector in self.connectors]  # each one, whatever the others say
         done += [connector.drain(now) for connector in self.core_connectors]
+        done += [federation.drain() for federation in self.federations]
         return all(done)
 
     def disconnect(self, now: Instant) -> None:
@@ -445,6 +462,8 @@ class Assembly:
             connector.stop(now)
         for core in self.core_connectors:
             core.stop(now)
+        for federation in self.federations:
+            federation.stop("the broker stops", now)
 
     # -- upkeep --------------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ from entrepot.io.announcing import Announcer
 from entrepot.io.dialects import Dialects
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
-from entrepot.io.links import Links, log_bridges, verify, verify_bridge
+from entrepot.io.links import Links, log_bridges, verify, verify_bridges
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
@@ -92,8 +92,8 @@ class Node:
         self._made: Assembly | None = None
         for connector in self.plan.connectors():
             verify(connector)
-        for bridge in () if options.config is None else options.config.core_bridges:
-            verify_bridge(bridge)
+        if options.config is not None:
+            verify_bridges(options.config)
         self.links: Links | None = None
         self._contacts: Contacts | None = None
         self._reloader: Reloader | None = None
@@ -212,13 +212,12 @@ class Node:
         """Let hold what can change while the broker runs; return what cannot. Raises EntrepotError."""
         made = self.made
         had = made.plan.config or BrokerConfig()
-        for entry in config.core_bridges:
-            verify_bridge(entry)
+        verify_bridges(config)
         restart = [change.what for change in changes(had, config) if not change.live]
         config.ledger.pending = tuple(dict.fromkeys((*had.ledger.pending, *restart)))
         made.follow(config, self.turn.run)
         if self.links is not None:
-            await self.links.follow(had.core_bridges, config.core_bridges)
+            await self.links.follow(had, config)
         return restart
 
     async def _appear(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -43,6 +43,7 @@ WITHIN = {
     "cluster-password": "core",
     "cluster-connections": "core",
     "bridges": "core",
+    "federations": "core",
     "grouping-handler": "core",
 }
 CLASSIC = "http://activemq.apache.org/schema/core"

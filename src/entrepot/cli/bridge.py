@@ -102,7 +102,8 @@ def start(*, connector: str, url: str, output: str) -> None:
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:
     """Return ``row`` as the table shows it."""
-    way = "> <" if row["duplex"] else (">" if row["initiator"] else "<")
+    sends = row["initiator"] and row.get("kind") != "federation"  # what a federation dials for comes
+    way = "> <" if row["duplex"] else (">" if sends else "<")
     canary = row.get("canary_us", -1)
     return {
         **row,

@@ -45,6 +45,7 @@ def explain(*, destination: str, url: str, patience: float, also: tuple[str, ...
     for answer in found.told:
         _broker(answer, names)
         _elsewhere(answer, names)
+        _federation(answer)
     if wide:
         click.secho("the network", bold=True)
         for reason in wide:
@@ -183,6 +184,15 @@ def _elsewhere(answer: dict[str, Any], names: dict[str, str]) -> None:
     for reason in known.get("reasons", ()):
         name = names.get(reason["node"], "")
         _reason(f"{name + ': ' if name else ''}{reason['text']}", reason["code"], reason["remedy"])
+
+
+def _federation(answer: dict[str, Any]) -> None:
+    """Show what the upstreams of its federations do for the destination."""
+    for row in ((answer.get("elsewhere") or {}).get("upstreams") or ())[:CONSUMERS_SHOWN]:
+        if row["code"] == "reading" and not row["remedy"]:
+            click.echo(f"  ⇠ {row['text']}")
+        else:
+            _reason(row["text"], row["code"], row["remedy"])
 
 
 def _foreign(head: str, answer: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from entrepot.base import settings
 from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.carrying.options import CoreBridgeEntry
+from entrepot.cluster.federation.options import UpstreamEntry
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.console import ConsoleSettings
 from entrepot.config.ledger import EMPTY, Ledger
@@ -340,6 +341,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     plugins: PluginSettings = PluginSettings()
     networks: tuple[NetworkConnector, ...] = ()
     core_bridges: tuple[CoreBridgeEntry, ...] = ()
+    federations: tuple[UpstreamEntry, ...] = ()
     sharing: Sharing | None = None
     network_check: NetworkCheckOptions | None = None
     security: Security = OPEN
@@ -397,6 +399,7 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         *_of_keyed("composite", _composites(a), _composites(b), live=True),
         *_of_keyed("network connector", _networks(a), _networks(b), live=True),
         *_of_keyed("bridge", _bridges(a), _bridges(b), live=True),
+        *_of_keyed("federation", _federations(a), _federations(b), live=True),
     ]
     if a.sharing != b.sharing:
         found.append(Change("sharing of the store", a.sharing, b.sharing, False))
@@ -468,6 +471,10 @@ def _composites(config: BrokerConfig) -> dict[Hashable, Any]:
 
 def _bridges(config: BrokerConfig) -> dict[Hashable, Any]:
     return {one.options.name: one for one in config.core_bridges}
+
+
+def _federations(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {one.name: one for one in config.federations}
 
 
 def _networks(config: BrokerConfig) -> dict[Hashable, Any]:

@@ -1,8 +1,9 @@
-"""Discovery groups that core bridges listen to: datagrams in, places out."""
+"""Discovery groups that core bridges and federations listen to: datagrams in, places out."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -10,30 +11,32 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.groups import DATAGRAM_OCTETS_MAX, DiscoveryGroup, Event, Found, Hearing, Lost
 from entrepot.cluster.clusters.options import place_of
+from entrepot.cluster.federation.connector import FederationConnector
 from entrepot.config.clusters import clusters_of
 from entrepot.config.model import BrokerConfig
 from entrepot.io.datagram import Group, listen
 from entrepot.io.turns import Turn
 
+Located = CoreConnector | FederationConnector
 SWEEP_S: Final = 0.5  # between two looks for brokers that announce themselves no more
 
 
 class BridgeHearings:
-    """The groups of all core bridges of one broker; bridges that name one group share what is heard."""
+    """The groups of all core bridges and upstreams of one broker; those that name one group share what is heard."""
 
-    def __init__(self, turn: Turn, node: str, config: BrokerConfig | None, connectors: list[CoreConnector]) -> None:
+    def __init__(self, turn: Turn, node: str, config: BrokerConfig | None, connectors: Sequence[Located]) -> None:
         """``node``: the UUID of this broker, which hears itself, too."""
         self._turn: Final = turn
         self._groups: list[Group] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._heard: Final[list[tuple[Hearing, list[CoreConnector], dict[str, Endpoint]]]] = []
+        self._heard: Final[list[tuple[Hearing, list[Located], dict[str, Endpoint]]]] = []
         asked = any(connector.entry.group for connector in connectors)
         known = {one.name: one for one in clusters_of(config.peering).discoveries} if config and asked else {}
-        wanted: dict[str, list[CoreConnector]] = {}
+        wanted: dict[str, list[Located]] = {}
         for connector in connectors:
             if connector.entry.group in known:
                 wanted.setdefault(connector.entry.group, []).append(connector)
-        self._wanted: Final[list[tuple[DiscoveryGroup, list[CoreConnector]]]] = [
+        self._wanted: Final[list[tuple[DiscoveryGroup, list[Located]]]] = [
             (known[name], told) for name, told in wanted.items()
         ]
         self._node: Final = node
@@ -61,11 +64,11 @@ class BridgeHearings:
             group.close()
 
     def _hear(
-        self, hearing: Hearing, told: list[CoreConnector], places: dict[str, Endpoint], data: bytes, sender: str
+        self, hearing: Hearing, told: list[Located], places: dict[str, Endpoint], data: bytes, sender: str
     ) -> None:
         self._turn.run(lambda: self._tell(hearing.heard(data, int(self._turn.now)), told, places))
 
-    def _tell(self, events: list[Event], told: list[CoreConnector], places: dict[str, Endpoint]) -> None:
+    def _tell(self, events: list[Event], told: list[Located], places: dict[str, Endpoint]) -> None:
         before = dict(places)
         for event in events:
             if isinstance(event, Lost):

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from entrepot.cluster.carrying.options import CoreBridgeEntry
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
+    from entrepot.cluster.federation.connector import FederationConnector
+    from entrepot.cluster.federation.options import UpstreamEntry
     from entrepot.cluster.routers.router import Routers
+    from entrepot.config.model import BrokerConfig
     from entrepot.io.hearings import BridgeHearings
 
 DRAIN_PATIENCE_S: Final = 5.0  # for what is on its way when the broker stops; the peer answers within a sync
@@ -54,6 +57,7 @@ class Links:
         self.neighbourhood: Final = made.neighbourhood
         self.connectors: Final = made.connectors
         self.core_connectors: Final = made.core_connectors
+        self.federations: Final = made.federations
         self._made: Final = made
         self._bridge_hearings: BridgeHearings | None = None
         self._connections: dict[tuple[Dialled, int], Connection] = {}
@@ -77,7 +81,9 @@ class Links:
                 await self._listen(connector, beacon)
         for core in self.core_connectors:
             self.turn.run(partial(self._carry, core))
-        if self.core_connectors:
+        for federation in self.federations:
+            self.turn.run(partial(self._federate, federation))
+        if self.core_connectors or self.federations:
             await self._hear_for_core()
         if self._hearings:
             self._sweep()
@@ -87,7 +93,8 @@ class Links:
 
         made = self._made
         node = made.broker.ids.node.uuid_text
-        self._bridge_hearings = BridgeHearings(self.turn, node, made.plan.config, self.core_connectors)
+        told: list[CoreConnector | FederationConnector] = [*self.core_connectors, *self.federations]
+        self._bridge_hearings = BridgeHearings(self.turn, node, made.plan.config, told)
         await self._bridge_hearings.start()
 
     @property
@@ -131,7 +138,7 @@ class Links:
             if not core.bridges and not core.entry.route:
                 row = _row(core.name, "", core.state, place=core.place, initiator=True)
                 rows.append({**row, "kind": "core", "since_ms": core.for_ms(now)})
-        return rows
+        return rows + [federation.report(now) for federation in self.federations]
 
     def switch(self, name: str, *, start: bool) -> bool:
         """Start or stop the connector ``name``; False when there is none."""
@@ -147,20 +154,30 @@ class Links:
                 self.turn.run(partial(self._carry, bridge))
             elif not start:
                 self.turn.run(partial(bridge.leave, int(self.turn.now)))
-        return bool(found) or bool(core)
+        return bool(found) or bool(core) or self._switch_federation(name, start=start)
 
-    async def follow(self, had: Sequence[CoreBridgeEntry], wanted: Sequence[CoreBridgeEntry]) -> None:
-        """Have the core bridges ``wanted`` in place of ``had``: those that are the same go on.
+    def _switch_federation(self, name: str, *, start: bool) -> bool:
+        found = [one for one in self.federations if one.name == name]
+        for federation in found:
+            if start and not federation.started:
+                self.turn.run(partial(self._federate, federation))
+            elif not start:
+                self.turn.run(partial(federation.leave, int(self.turn.now)))
+        return bool(found)
+
+    async def follow(self, had: BrokerConfig, wanted: BrokerConfig) -> None:
+        """Have the core bridges and federations of ``wanted`` in place of ``had``: those that are the same go on.
 
         Raises OperatorError for a group that cannot be joined.
         """
-        before = {one.options.name: one for one in had}
-        named = {one.options.name for one in wanted}
-        new = [one for one in wanted if before.get(one.options.name) != one]
-        gone = {name for name in before if name not in named} | {one.options.name for one in new}
-        if not new and not gone:
+        if had.core_bridges == wanted.core_bridges and had.federations == wanted.federations:
             return
+        before = {one.options.name: one for one in had.core_bridges}
+        named = {one.options.name for one in wanted.core_bridges}
+        new = [one for one in wanted.core_bridges if before.get(one.options.name) != one]
+        gone = {name for name in before if name not in named} | {one.options.name for one in new}
         self.turn.run(partial(self._replace, gone, new))
+        self.turn.run(partial(self._replace_federations, wanted.federations))
         if self._bridge_hearings is not None:
             self._bridge_hearings.stop()
         await self._hear_for_core()
@@ -178,6 +195,19 @@ class Links:
             made = CoreConnector(entry)
             self.core_connectors.append(made)
             self._carry(made)
+
+    def _replace_federations(self, wanted: Sequence[UpstreamEntry]) -> None:
+        from entrepot.cluster.federation.connector import FederationConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        now = int(self.turn.now)
+        same = {one.name: one for one in self.federations if one.entry in wanted}
+        for one in self.federations:
+            if one.name not in same:
+                one.leave(now)
+        new = [FederationConnector(entry) for entry in wanted if entry.name not in same]
+        self.federations[:] = [*same.values(), *new]
+        for made in new:
+            self._federate(made)
 
     async def stop(self) -> None:
         """Let arrive what is on its way, take leave, close."""
@@ -220,6 +250,9 @@ class Links:
 
     def _carry(self, connector: CoreConnector) -> None:
         self._made.carry(connector, self._perform, int(self.turn.now))
+
+    def _federate(self, connector: FederationConnector) -> None:
+        self._made.federate(connector, self._perform, int(self.turn.now))
 
     def _drained(self) -> bool:
         done: list[bool] = []
@@ -361,9 +394,11 @@ def _spoken_by(bridge: Dialled, name: str, text: str) -> bool:
     return bridge.speaks(name)
 
 
-def verify_bridge(entry: CoreBridgeEntry) -> None:
-    """Read what the URI of each place of a core bridge says, as dialling does. Raises InvalidOption."""
-    for place in entry.places:
+def verify_bridges(config: BrokerConfig) -> None:
+    """Read what the URI of each place of core bridges and upstreams says, as dialling does. Raises InvalidOption."""
+    places = [place for bridge in config.core_bridges for place in bridge.places]
+    places += [place for upstream in config.federations for place in upstream.places]
+    for place in places:
         options = read(place, lambda name, text: False)
         if options.secure:
             client_context(options.tls)

@@ -203,13 +203,19 @@ class OpenConnections(PartsCensus):
         return CleaningWork(Cleaning(links.broker, links.clusters, name, discards=discards))
 
     def elsewhere(self, name: str, topic: bool) -> dict[str, object]:
-        """Return what other nodes of its clusters have at an address."""
+        """Return what other nodes of its clusters have at an address, and what upstreams do for it."""
         links = self.links()
-        if links is None or not links.clusters:
-            return {}
-        from entrepot.cluster.clusters.outlook import elsewhere  # noqa: PLC0415
+        found: dict[str, object] = {}
+        if links is None:
+            return found
+        now = int(links.turn.now)
+        if links.clusters:
+            from entrepot.cluster.clusters.outlook import elsewhere  # noqa: PLC0415
 
-        return elsewhere(links.broker, links.clusters, name, topic=topic, now=int(links.turn.now))
+            found.update(elsewhere(links.broker, links.clusters, name, topic=topic, now=now))
+        if links.federations:
+            found["upstreams"] = [row for one in links.federations for row in one.outlook(name, topic=topic, now=now)]
+        return found
 
     @property
     def url(self) -> str:

@@ -20,6 +20,7 @@ from entrepot.config.artemis.addresses import addresses, base, diverts, policies
 from entrepot.config.artemis.bootstrap import Bootstrap
 from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
+from entrepot.config.artemis.federations import federations
 from entrepot.config.artemis.includes import Includes
 from entrepot.config.artemis.masks import unmask
 from entrepot.config.artemis.network_check import network_check
@@ -142,6 +143,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
         family=Dialect.ARTEMIS,
         peering=others,
         core_bridges=core_bridges(reader, core, others),
+        federations=federations(reader, core, others),
     )
 
 

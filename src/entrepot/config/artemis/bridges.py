@@ -66,15 +66,15 @@ def _bridge(reader: PartReader, bean: Bean, peering: Peering, number: int) -> Co
         reader.error(bean, f"the bridge {options.name!r} takes from no queue", "name it in <queue-name>")
         return None
     group = bean.one("discovery-group-ref")
-    heard = "" if group is None else _group(reader, bean, group, peering)
-    places = _places(reader, bean, options.name, peering) if group is None else []
+    heard = "" if group is None else heard_in(reader, bean, group, peering)
+    places = places_of(reader, bean, options.name, peering) if group is None else []
     if not places and not heard:
         return None
     return CoreBridgeEntry(options=options, places=tuple(places), selector=filter_of(reader, bean), group=heard)
 
 
-def _group(reader: PartReader, bean: Bean, reference: Bean, peering: Peering) -> str:
-    """Return the name of the discovery group that a bridge listens to; "" for one that is not there, a finding."""
+def heard_in(reader: PartReader, bean: Bean, reference: Bean, peering: Peering) -> str:
+    """Return the name of the discovery group that ``bean`` listens to; "" for one that is not there, a finding."""
     wanted = reference.text("discovery-group-name")
     known = [one.name for one in peering.discoveries]
     if bean.one("static-connectors") is not None:
@@ -87,12 +87,12 @@ def _group(reader: PartReader, bean: Bean, reference: Bean, peering: Peering) ->
     return ""
 
 
-def _places(reader: PartReader, bean: Bean, name: str, peering: Peering) -> list[Endpoint]:
-    """Return where the connectors of a bridge lead; none for one that cannot be deployed, which is a finding."""
+def places_of(reader: PartReader, bean: Bean, name: str, peering: Peering) -> list[Endpoint]:
+    """Return where the connectors of a bridge or upstream lead; none for one that leads nowhere, which is a finding."""
     known = {one.name: one.uri for one in peering.places}
     lists = bean.one("static-connectors")
     if lists is None:
-        reader.error(bean, f"the bridge {name!r} leads nowhere", "name its <static-connectors>")
+        reader.error(bean, f"the {bean.kind.name} {name!r} leads nowhere", "name its <static-connectors>")
         return []
     found: list[Endpoint] = []
     for reference in lists.many("connector-ref"):

@@ -10,6 +10,7 @@ from typing import Final
 
 from entrepot.cluster.carrying.options import CoreBridgeOptions
 from entrepot.config.artemis.cluster_elements import SLOTS, cluster_kinds
+from entrepot.config.artemis.federation_elements import FEDERATION_KINDS, FEDERATIONS
 from entrepot.config.artemis.ha_elements import HA_KINDS
 from entrepot.config.artemis.router_elements import ROUTER_KINDS, ROUTERS
 from entrepot.config.vocabulary import (
@@ -126,7 +127,7 @@ CORE: Final = Kind(
     *SLOTS,
     Slot("bridges", ("bridges",)),
     Slot("broker-connections", does=Does.OTHERWISE, why="connections by AMQP are not built yet"),
-    Slot("federations", does=Does.OTHERWISE, why="federation is not built yet"),
+    FEDERATIONS,
     ROUTERS,
     Slot("lock-coordinators", does=Does.OTHERWISE, why="acceptors are not tied to locks"),
     Slot("store", does=Does.REFUSED, why="messages are not kept in databases here", remedy="leave it out: files"),
@@ -267,6 +268,6 @@ _BRIDGES: Final = [
     ),
 ]
 
-_BETWEEN: Final = [*_BRIDGES, *HA_KINDS, *cluster_kinds(CONTENT), *ROUTER_KINDS]
+_BETWEEN: Final = [*_BRIDGES, *HA_KINDS, *cluster_kinds(CONTENT), *ROUTER_KINDS, *FEDERATION_KINDS]
 
 KINDS: Final = registry([CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_BETWEEN])

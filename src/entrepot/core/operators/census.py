@@ -165,7 +165,10 @@ class Census:
         raise Refused("this broker is in no cluster", remedy="entrepot queue move, purge or delete do it, too")
 
     def elsewhere(self, name: str, topic: bool) -> dict[str, object]:
-        """Return queues of other nodes at an address, and what is between (`cluster/clusters/outlook.py`)."""
+        """Return queues of other nodes at an address, and what is between (`cluster/clusters/outlook.py`).
+
+        ``upstreams``: what each upstream of a federation does for it (`FederationConnector.outlook`).
+        """
         return {}
 
     @property

@@ -41,6 +41,7 @@ class Consuming:
             broker.access.consume(session.subject, [where], False)
         subscription = CoreSubscription(session, number, queue, where, packet.browse)
         subscription.selector = selector
+        subscription.kind = session.reader_kind
         subscription.origin = session.number
         subscription.connection = session.label()
         subscription.peer = session.peer

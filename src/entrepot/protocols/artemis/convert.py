@@ -82,6 +82,7 @@ COMPRESSED: Final = "_AMQ_LARGE_COMPRESSED"
 LARGE_SIZE: Final = "_AMQ_LARGE_SIZE"
 CONNECTION: Final = "__AMQ_CID"
 NOTIFICATION: Final = "_AMQ_NotifType"
+HOPS: Final = "_AMQ_Hops"  # over how many federations a message came: four octets
 REPLY_TO: Final = "JMSReplyTo"
 CORRELATION: Final = "JMSCorrelationID"
 TYPE: Final = "JMSType"
@@ -105,6 +106,7 @@ HIDDEN: Final = (
     DELIVER_AT,
     "_AMQ_PREFIX",
     BRIDGE_DUPLICATE,
+    HOPS,
     REPLY_TO,
     CORRELATION,
     TYPE,
@@ -208,6 +210,8 @@ class CoreLanguage(Language):
             value = value_of(raw, headers.properties_at, key_octets(FACTS.get(name, name)))
         except EntrepotError:
             return None
+        if name == HOPS and isinstance(value, bytes):  # so that a filter can count them: to Artemis they are octets
+            return int.from_bytes(value, "big")
         return _plain(value)
 
     def exact(self, message: Message) -> dict[str, object] | None:

@@ -15,7 +15,7 @@ from entrepot.base.environment import UNLIMITED
 from entrepot.base.errors import EntrepotError, StorageError
 from entrepot.core.effort import OCTETS_SHIFT, Rest
 from entrepot.core.queue.browser import Browser
-from entrepot.core.queue.consumer import Consumer, Measurement, Pause
+from entrepot.core.queue.consumer import INCOMING_BRIDGE, Consumer, Measurement, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
 from entrepot.model.message import LANGUAGE_CORE, Message
@@ -43,6 +43,10 @@ class CoreConsumer(Consumer):
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large ``message`` before it is delivered."""
         return self.subscription.measure(message)
+
+    def peer(self) -> str:
+        """Return where the broker is that reads here for its own consumers; "" for a client."""
+        return self.subscription.peer if self.kind == INCOMING_BRIDGE else ""
 
     def ended(self, why: str) -> None:
         """Tell the client that this consumer gets nothing any more."""

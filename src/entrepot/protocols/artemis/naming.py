@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import Refused
+from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.protocols.artemis.packets import AddMetadata, Packet, UniqueAddMetadata
 from entrepot.protocols.artemis.refusals import DUPLICATE_METADATA, CoreRefused
 from entrepot.protocols.artemis.session import CoreSession
 
 CLIENT_ID: Final = "jms-client-id"
+FEDERATION: Final = "federation-name"  # whoever says it reads for consumers that are at another broker
 PLAIN: Final = 104  # the form of ADD_METADATA that is always answered
 
 
@@ -60,6 +62,8 @@ class Naming:
         session.acceptor.note_pair(pair_of(key, data), session)
         if key == CLIENT_ID:
             session.client_id = data
+        elif key == FEDERATION:
+            session.reader_kind = INCOMING_BRIDGE
 
     def end(self) -> None:
         """The session ends: others may have what it had."""

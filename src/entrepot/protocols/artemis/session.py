@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Refused, TransactionError
 from entrepot.core.broker import BrokerCore
-from entrepot.core.queue.consumer import Consumer, Pause
+from entrepot.core.queue.consumer import APPLICATION, Consumer, Pause
 from entrepot.core.queue.queue import MAYBE_DELIVERED
 from entrepot.core.security.directory import Subject
 from entrepot.core.transactions.transaction import State, Transaction
@@ -127,6 +127,7 @@ class CoreSession(Bearer):
         self.begun: i64 = 0  # transactions so far
         self.branch_ms: i64 = 0  # that a branch of it may last; 0: as any may
         self.temporaries: dict[str, None] | None = None  # queues that go with the connection
+        self.reader_kind: i64 = APPLICATION  # of its consumers, a kind of `core/queue/consumer.py`
 
     # -- the transaction -----------------------------------------------------------------------------------------------
 

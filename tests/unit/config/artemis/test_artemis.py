@@ -161,7 +161,7 @@ def test_a_broker_that_should_ask_for_a_password_does_not_start_without() -> Non
 
 @pytest.mark.parametrize(
     "element",
-    ["federations", "broker-connections"],
+    ["broker-connections"],
 )
 def test_other_ways_to_join_brokers_are_named(element: str) -> None:
     reading = read(document(f'<{element}><x name="c"/></{element}>'))

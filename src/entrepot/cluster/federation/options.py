@@ -1,0 +1,137 @@
+"""What a federation is to do: its upstreams, and the policies that say what is fetched over each. Only data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.base.environment import MILLISECOND, SECOND, Duration
+from entrepot.base.settings import Options, Unit, setting
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.backoff import Reconnection
+
+FOREVER: Final = -1
+ANY_HOPS: Final = -1
+ENDLESS: Final = 24 * 3600 * SECOND  # what "for ever" is where a peer has to be told a time
+FASTEST: Final = 100 * MILLISECOND  # between two looks whether a peer lives
+LOWER: Final = -1  # the priority-adjustment of a queue policy that says none
+HOUR_MS: Final = 3_600_000
+
+
+class UpstreamOptions(Options, frozen=True):
+    """One ``<upstream>``, as its file writes it."""
+
+    name: str = setting("", artemis="name", about="unique in its federation; part of the names of queues there")
+    user: str = setting("", artemis="user", about="as whom; without one, the user of the federation")
+    password: str = setting("", artemis="password", secret=True, about="the proof")
+    priority: int = setting(
+        0, low=-1e9, high=1e9, artemis="priority-adjustment", about="added to the priority of consumers there"
+    )
+    ha: bool = setting(False, artemis="ha", about="whether the backup of the upstream is dialled, too")
+    retry_interval: Duration = setting(
+        SECOND // 2, unit=Unit.DURATION, artemis="retry-interval", about="wait before the first attempt to come back"
+    )
+    retry_multiplier: float = setting(
+        1.0, low=1.0, high=1e6, artemis="retry-interval-multiplier", about="the wait grows by this factor"
+    )
+    retry_interval_max: Duration = setting(
+        2 * SECOND, unit=Unit.DURATION, artemis="max-retry-interval", about="longest wait between two attempts"
+    )
+    attempts_first: int = setting(
+        FOREVER, unlimited=True, artemis="initial-connect-attempts", about="attempts until the first connection"
+    )
+    attempts: int = setting(
+        FOREVER, unlimited=True, artemis="reconnect-attempts", about="attempts after a connection was lost"
+    )
+    check_period: Duration = setting(
+        30 * SECOND,
+        unit=Unit.DURATION,
+        unlimited=True,
+        artemis="check-period",
+        about="silence after which the upstream is given up",
+    )
+    ttl: Duration = setting(
+        60 * SECOND,
+        unit=Unit.DURATION,
+        unlimited=True,
+        artemis="connection-ttl",
+        about="silence after which the upstream gives us up",
+    )
+    call_timeout: Duration = setting(
+        30 * SECOND, unit=Unit.DURATION, artemis="call-timeout", about="longest that the upstream may take to greet"
+    )
+
+    def reconnection(self) -> Reconnection:
+        """Return what a link makes of it: a lost connection is a failure, and attempts follow it."""
+        return Reconnection(
+            initial_delay=self.retry_interval,
+            max_delay=max(self.retry_interval, self.retry_interval_max),
+            exponential=self.retry_multiplier > 1.0,
+            multiplier=self.retry_multiplier,
+            attempts_max=0 if self.attempts < 0 else self.attempts + 1,
+            attempts_first=0 if self.attempts_first < 0 else max(self.attempts_first, 1),
+            min_connect_time=0,
+        )
+
+    def time_to_live(self) -> Duration:
+        """Return after which silence the upstream gives us up."""
+        return self.ttl if self.ttl > 0 else ENDLESS
+
+    def interval(self, parts: int) -> Duration:
+        """Return the time between two looks, so that silence is found in ``parts`` of them."""
+        silence = min(self.check_period if self.check_period > 0 else ENDLESS, self.time_to_live())
+        return max(silence // parts, FASTEST)
+
+
+class Match(Struct, frozen=True):
+    """One ``<include>`` or ``<exclude>``: patterns, "" for any."""
+
+    address: str = ""
+    queue: str = ""
+
+
+class QueuePolicy(Struct, frozen=True, kw_only=True):
+    """Which queues are fetched from. ``federated``: consumers that another federation has here count, too."""
+
+    name: str
+    priority: int = LOWER
+    federated: bool = False
+    includes: tuple[Match, ...] = ()
+    excludes: tuple[Match, ...] = ()
+
+
+class AddressPolicy(Struct, frozen=True, kw_only=True):
+    """Which addresses are fetched from. ``max_hops`` -1: messages may have come any way.
+
+    ``auto_delete``, ``auto_delete_delay_ms``, ``auto_delete_messages``: of the queue at the upstream, when nobody reads
+    it any more; -1 messages: whatever waits in it. ``diverts``: a divert makes its address wanted while its target is.
+    """
+
+    name: str
+    max_hops: int = 0
+    auto_delete: bool = True
+    auto_delete_delay_ms: int = HOUR_MS
+    auto_delete_messages: int = -1
+    diverts: bool = False
+    includes: tuple[Match, ...] = ()
+    excludes: tuple[Match, ...] = ()
+
+
+class UpstreamEntry(Struct, frozen=True, kw_only=True):
+    """One upstream of one federation, its names looked up. ``places``: of its connectors, in their order.
+
+    ``group``: the name of the discovery group where its places are heard, instead; "" for none.
+    """
+
+    federation: str
+    options: UpstreamOptions
+    places: tuple[Endpoint, ...] = ()
+    group: str = ""
+    queues: tuple[QueuePolicy, ...] = ()
+    addresses: tuple[AddressPolicy, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others of its broker."""
+        return f"{self.federation}/{self.options.name}"

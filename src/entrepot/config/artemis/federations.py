@@ -1,0 +1,175 @@
+"""The federations of a ``broker.xml``: upstreams with their places and policies looked up (artemis.md 4.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from entrepot.base.errors import InvalidOption
+from entrepot.base.settings import Dialect
+from entrepot.cluster.federation.options import (
+    HOUR_MS,
+    LOWER,
+    AddressPolicy,
+    Match,
+    QueuePolicy,
+    UpstreamEntry,
+    UpstreamOptions,
+)
+from entrepot.config.artemis.bridges import heard_in, places_of
+from entrepot.config.artemis.reading import PartReader
+from entrepot.config.peering import Peering
+from entrepot.config.reading import Bean
+
+Policy = QueuePolicy | AddressPolicy
+HOPS_MIN: Final = -1
+
+
+def federations(reader: PartReader, core: Bean, peering: Peering) -> tuple[UpstreamEntry, ...]:
+    """Return the upstreams of all federations of a file; what is wrong with one is an error."""
+    below = core.one("federations")
+    found: dict[str, UpstreamEntry] = {}
+    named: dict[str, None] = {}
+    for bean in [] if below is None else below.many("federation"):
+        name = bean.text("name")
+        if not name:
+            reader.error(bean, "a federation has no name", "queues at its upstreams are named after it")
+        elif name in named:
+            reader.error(bean, f"there is a federation {name!r} already", "names are unique in a broker", "name")
+        else:
+            named[name] = None
+            for entry in _Federation(reader, bean, peering).upstreams():
+                found[entry.name] = entry
+    return tuple(found.values())
+
+
+class _Federation:
+    """One of them."""
+
+    def __init__(self, reader: PartReader, bean: Bean, peering: Peering) -> None:
+        self.reader: Final = reader
+        self.bean: Final = bean
+        self.peering: Final = peering
+        self.name: Final = bean.text("name")
+        self.policies: Final[dict[str, Policy]] = {}
+        self.sets: Final[dict[str, Bean]] = {}
+
+    def upstreams(self) -> list[UpstreamEntry]:
+        """Return its upstreams that can be dialled."""
+        for one in self.bean.many("queue-policy"):
+            self._name(one, self._queue_policy(one))
+        for one in self.bean.many("address-policy"):
+            self._name(one, self._address_policy(one))
+        for one in self.bean.many("policy-set"):
+            if one.text("name") in self.sets or one.text("name") in self.policies:
+                self.reader.error(
+                    one, f"there is a policy {one.text('name')!r} already", "give it another name", "name"
+                )
+            self.sets[one.text("name")] = one
+        for one in self.sets.values():
+            self._looked_up(one, {one.text("name"): None})
+        found: dict[str, UpstreamEntry] = {}
+        for one in self.bean.many("upstream"):
+            entry = self._upstream(one)
+            if entry is None:
+                continue
+            if entry.name in found:
+                what = f"there is an upstream {entry.options.name!r} already"
+                self.reader.error(one, what, "names are unique in a federation", "name")
+            found[entry.name] = entry
+        return list(found.values())
+
+    def _name(self, bean: Bean, policy: Policy) -> None:
+        if not policy.name:
+            self.reader.error(bean, "a policy has no name", "an upstream names it by <policy ref=.../>")
+        elif policy.name in self.policies:
+            self.reader.error(bean, f"there is a policy {policy.name!r} already", "give it another name", "name")
+        self.policies[policy.name] = policy
+
+    def _queue_policy(self, bean: Bean) -> QueuePolicy:
+        return QueuePolicy(
+            name=bean.text("name"),
+            priority=int(bean.get("priority-adjustment", LOWER)),
+            federated=bool(bean.get("include-federated", False)),
+            includes=_matches(bean, "include"),
+            excludes=_matches(bean, "exclude"),
+        )
+
+    def _address_policy(self, bean: Bean) -> AddressPolicy:
+        hops = int(bean.get("max-hops", 0))
+        if hops < HOPS_MIN:
+            self.reader.error(bean, f"max-hops is {hops}", "write -1 for any number, or how many", "max-hops")
+        for each in (*bean.many("include"), *bean.many("exclude")):
+            if each.text("queue-match"):
+                self.reader.error(each, "an address policy knows no queues", "write address-match", "queue-match")
+        return AddressPolicy(
+            name=bean.text("name"),
+            max_hops=hops,
+            auto_delete=bool(bean.get("auto-delete", True)),
+            auto_delete_delay_ms=int(bean.get("auto-delete-delay", HOUR_MS)),
+            auto_delete_messages=int(bean.get("auto-delete-message-count", -1)),
+            diverts=bool(bean.get("enable-divert-bindings", False)),
+            includes=_matches(bean, "include"),
+            excludes=_matches(bean, "exclude"),
+        )
+
+    def _upstream(self, bean: Bean) -> UpstreamEntry | None:
+        reader = self.reader
+        values: dict[str, Any] = {}
+        for written, declared in UpstreamOptions.names(Dialect.ARTEMIS).items():
+            value = bean.get(written)
+            if value is not None:
+                values[declared.name] = value
+        values.setdefault("user", self.bean.text("user"))
+        if values["user"] == self.bean.text("user"):
+            values.setdefault("password", self.bean.text("password"))
+        try:
+            options = UpstreamOptions(**values)
+        except InvalidOption as error:
+            reader.error(bean, error.message, error.remedy)
+            return None
+        for secret in (options.password, self.bean.text("password")):
+            reader.findings.hide(secret)
+        if not options.name:
+            reader.error(bean, "an upstream has no name", "queues there are named after it")
+            return None
+        if "/" in options.name or "/" in self.name:
+            reader.error(bean, "a name of a federation has a stroke (/)", "operators write FEDERATION/UPSTREAM", "name")
+            return None
+        group = bean.one("discovery-group-ref")
+        heard = "" if group is None else heard_in(reader, bean, group, self.peering)
+        places = places_of(reader, bean, options.name, self.peering) if group is None else []
+        policies = self._looked_up(bean, {})
+        if not policies:
+            reader.warn(bean, f"the upstream {options.name!r} has no policy: nothing is fetched from it")
+        if not places and not heard:
+            return None
+        return UpstreamEntry(
+            federation=self.name,
+            options=options,
+            places=tuple(places),
+            group=heard,
+            queues=tuple(one for one in policies.values() if isinstance(one, QueuePolicy)),
+            addresses=tuple(one for one in policies.values() if isinstance(one, AddressPolicy)),
+        )
+
+    def _looked_up(self, bean: Bean, above: Mapping[str, None]) -> dict[str, Policy]:
+        """Return the policies that ``bean`` names, those of sets too. ``above``: the sets on the way here."""
+        found: dict[str, Policy] = {}
+        for reference in bean.many("policy"):
+            name = reference.text("ref")
+            if name in self.policies:
+                found[name] = self.policies[name]
+            elif name in above:
+                self.reader.error(reference, f"the policy set {name!r} holds itself", "take it out", "ref")
+            elif name in self.sets:
+                found |= self._looked_up(self.sets[name], {**above, name: None})
+            else:
+                known = ", ".join([*self.policies, *self.sets])
+                remedy = f"known: {known}" if known else "add it to the federation"
+                self.reader.error(reference, f"there is no policy {name!r} in this federation", remedy, "ref")
+        return found
+
+
+def _matches(bean: Bean, name: str) -> tuple[Match, ...]:
+    return tuple(Match(address=one.text("address-match"), queue=one.text("queue-match")) for one in bean.many(name))

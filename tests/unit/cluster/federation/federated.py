@@ -1,0 +1,256 @@
+"""A broker and its upstream without a socket: octets go over, or are lost, when a test says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.federation.connector import FederationConnector
+from entrepot.cluster.federation.options import AddressPolicy, QueuePolicy, UpstreamEntry, UpstreamOptions
+from entrepot.cluster.federation.reader import RemoteReader
+from entrepot.cluster.federation.upstream import Upstream
+from entrepot.cluster.link import Effect
+from entrepot.core.queue.queue import Queue
+from entrepot.journal.log import Waiter
+from entrepot.model import address as names
+from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.bodies import text_body, text_of
+from entrepot.protocols.artemis.convert import message_of
+from entrepot.protocols.artemis.headers import Headers, assembled, body_of
+from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.artemis.server import CoreServerSession
+from entrepot.protocols.failover import Dial, Drop
+from entrepot.protocols.session import Session, Shell
+from kit import SECOND, Reader, Rig
+
+
+class End(Shell):
+    """One end of a cable."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.session: Session | None = None
+
+    def go_on(self) -> None:
+        assert self.session is not None
+        self.session.resume(self.rig.now)
+
+
+class Cable:
+    """A connection; ``heard`` False: what the near broker says is lost, and nobody knows."""
+
+    def __init__(self, near: End, far: End) -> None:
+        self.near = near
+        self.far = far
+        self.heard = True
+
+
+class Pair:
+    """``near`` has the federation, ``far`` is its upstream; both ``durable`` on simulated disks."""
+
+    def __init__(
+        self,
+        *,
+        queues: tuple[QueuePolicy, ...] = (),
+        addresses: tuple[AddressPolicy, ...] = (),
+        near: Rig | None = None,
+        far: Rig | None = None,
+        name: str = "F",
+        start: bool = True,
+        **options: Any,
+    ) -> None:
+        self.near = Rig(seed=1) if near is None else near
+        self.far = Rig(seed=2) if far is None else far
+        self.acceptor = CoreAcceptor(self.far.broker)
+        self.cables: dict[int, Cable] = {}
+        self.dials: list[tuple[Dialled, Dial]] = []
+        self.said: list[str] = []
+        self.reachable = True
+        self.made = 0
+        made = UpstreamOptions(**{"name": "U", "retry_interval": SECOND, **options})
+        place = Endpoint("tcp", "far", 61616)
+        self.entry = UpstreamEntry(federation=name, options=made, places=(place,), queues=queues, addresses=addresses)
+        self.connector = FederationConnector(self.entry)
+        if start:
+            self.start()
+
+    def start(self) -> None:
+        self.connector.start(self.near.broker, self.perform, lambda who, what: self.said.append(what), self.near.now)
+        self.run()
+
+    @property
+    def upstream(self) -> Upstream:
+        assert self.connector.upstream is not None
+        return self.connector.upstream
+
+    @property
+    def reader(self) -> RemoteReader:
+        (reader,) = self.upstream.readers.values()
+        return reader
+
+    def perform(self, end: Dialled, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Dial):
+                self.dials.append((end, effect))
+            elif isinstance(effect, Drop):
+                cable = self.cables.get(effect.attempt)
+                if cable is not None and cable.near.session is not None:
+                    cable.near.session.shut("dropped", self.near.now)
+
+    def run(self) -> None:
+        """Dial, and let octets flow until nothing moves."""
+        for _ in range(400):
+            if not self.step():
+                return
+        raise AssertionError("the brokers are never at rest")
+
+    def step(self) -> bool:
+        """Bring over what is written; return whether something moved."""
+        moved = False
+        for rig in (self.near, self.far):
+            rig.broker.tick(rig.now, rig.wall)
+            rig.broker.advance()
+            rig.turn()
+            while rig.broker.effort.rests:
+                rig.broker.effort.go_on()
+                moved = True
+        moved = moved or bool(self.dials)
+        dials, self.dials = self.dials, []
+        for end, dial in dials:
+            self._dial(end, dial)
+        for number, cable in list(self.cables.items()):
+            moved = self._flow(number, cable) or moved
+        return moved
+
+    def flow(self) -> None:
+        """Bring over what is written, and give the disk of ``near`` no turn."""
+        for number, cable in list(self.cables.items()):
+            self._flow(number, cable)
+
+    def _dial(self, end: Dialled, dial: Dial) -> None:
+        if not self.reachable:
+            end.perform(end.link.failed(dial.attempt, "nobody answers", self.near.now))
+            return
+        self.made += 1
+        near, far = End(self.near), End(self.far)
+        self.cables[dial.attempt] = Cable(near, far)
+        near.session = end.greet(near, dial.attempt, dial.place, self.near.now)
+        far.session = CoreServerSession(far, self.acceptor, CoreOptions(), self.made, "near")
+
+    def _flow(self, number: int, cable: Cable) -> bool:
+        near, far = cable.near.session, cable.far.session
+        assert near is not None
+        assert far is not None
+        moved = False
+        data = near.outgoing()
+        if data:
+            moved = True
+            if cable.heard:
+                self._tick(self.far)
+                far.receive(data, self.far.now)
+        self.far.turn()
+        back = far.outgoing()
+        if back:
+            self._tick(self.near)
+            near.receive(back, self.near.now)
+            moved = True
+        if near.closing or far.closing:
+            self._part(number)
+            moved = True
+        return moved
+
+    def _tick(self, rig: Rig) -> None:
+        rig.now += 1_000
+        rig.broker.tick(rig.now, rig.wall)
+
+    def _part(self, number: int) -> None:
+        cable = self.cables.pop(number, None)
+        if cable is None:
+            return
+        assert cable.near.session is not None
+        assert cable.far.session is not None
+        cable.near.session.detach("cut", self.near.now)
+        cable.far.session.detach("cut", self.far.now)
+
+    def cut(self) -> None:
+        """Every connection breaks, and what was under way on it is lost."""
+        for number in list(self.cables):
+            self._part(number)
+
+    def mute(self) -> None:
+        """What the near broker says is lost from now on, until the connection is cut."""
+        for cable in self.cables.values():
+            cable.heard = False
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass on both sides, in steps."""
+        for _ in range(10):
+            for rig in (self.near, self.far):
+                rig.wait(ms // 10)
+            self.run()
+
+    def fell(self, rig: Rig, how: str = "kill") -> None:
+        """The broker of ``rig`` falls and is started again from its disk; what it had to say is lost."""
+        assert rig in (self.near, self.far)
+        for cable in self.cables.values():  # nobody hears anything of a broker that is gone
+            (cable.near if rig is self.near else cable.far).session = None
+        others = list(self.cables.values())
+        self.cables.clear()
+        rig.restart(how)
+        for cable in others:
+            left = cable.far if rig is self.near else cable.near
+            if left.session is not None:
+                left.session.detach("cut", left.rig.now)
+        if rig is self.far:
+            self.acceptor = CoreAcceptor(self.far.broker)
+        else:
+            self.connector = FederationConnector(self.entry)
+            self.dials.clear()
+            self.start()
+
+
+class Told(Waiter):
+    """A producer that wants to know that its message is on disk: so it gets there."""
+
+    def stored(self, token: bytes) -> None:
+        pass
+
+    def store_failed(self, token: bytes, error: Exception) -> None:
+        raise AssertionError("the disk of a test takes everything")
+
+
+def made(rig: Rig, text: str, routing: int = ANYCAST) -> Queue:
+    """Return the queue ``text`` of a broker, made if need be."""
+    return rig.broker.addresses.queues.need(names.parse_one(text, routing))
+
+
+def send(
+    rig: Rig, address: str, *texts: str, routing: int = ANYCAST, durable: bool = True, **properties: object
+) -> None:
+    """Send as a client of CORE."""
+    for text in texts:
+        headers = Headers()
+        headers.kind = 3
+        headers.address = address
+        headers.durable = durable
+        headers.timestamp = rig.wall
+        headers.user_id = text.encode().rjust(16, b"\0")[:16]
+        message = message_of(assembled(text_body(text), headers, dict(properties)), "")
+        rig.broker.send(message, rig.broker.target(names.parse(address, routing)))
+        rig.journal.confirm(Told(), b"")
+
+
+def texts(reader: Reader) -> list[str]:
+    """Return what a reader got."""
+    return [str(text_of(body_of(one.message.raw))) for one in reader.deliveries]
+
+
+def waiting(rig: Rig, name: str) -> int:
+    """Return how many messages a queue has, in delivery too; -1: there is no such queue."""
+    queue = rig.broker.table.queues.get(name)
+    return -1 if queue is None else int(queue.count)
+
+
+__all__ = ["ANYCAST", "MULTICAST", "Pair", "made", "send", "texts", "waiting"]

@@ -1,0 +1,186 @@
+"""``<federations>``: what is obeyed, and what is refused by name (artemis.md 4.12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy, UpstreamEntry
+from entrepot.config.artemis.federation_elements import FEDERATION_KINDS
+from entrepot.config.model import BrokerConfig, changes
+from entrepot.config.vocabulary import Does
+
+from .test_artemis import document, errors, read
+
+CONNECTORS = (
+    '<connectors><connector name="far">tcp://far:61616?tcpNoDelay=true;sslEnabled=true</connector>'
+    '<connector name="other">tcp://other:5445</connector></connectors>'
+)
+STATIC = "<static-connectors><connector-ref>far</connector-ref><connector-ref>other</connector-ref></static-connectors>"
+POLICIES = (
+    '<queue-policy name="Q"><include queue-match="orders" address-match="#"/>'
+    '<exclude queue-match="#.x"/></queue-policy>'
+    '<address-policy name="A"><include address-match="news.#"/></address-policy>'
+)
+
+
+def text(inside: str, attributes: str = 'name="F" user="u" password="secret-1"', core: str = CONNECTORS) -> str:
+    return f"{core}<federations><federation {attributes}>{inside}</federation></federations>"
+
+
+def config(inside: str, **given: str) -> BrokerConfig:
+    reading = read(document(text(inside, **given)))
+    assert reading.findings.errors == []
+    assert isinstance(reading.config, BrokerConfig)
+    return reading.config
+
+
+def upstream(inside: str, attributes: str = 'name="U"', **given: str) -> UpstreamEntry:
+    (found,) = config(
+        f'<upstream {attributes}>{STATIC}<policy ref="Q"/><policy ref="A"/>{inside}</upstream>{POLICIES}', **given
+    ).federations
+    return found
+
+
+def test_the_defaults_are_those_of_artemis() -> None:
+    found = upstream("")
+    options = found.options
+    assert (found.name, [place.host for place in found.places], found.group) == ("F/U", ["far", "other"], "")
+    assert found.places[0].options == {"sslEnabled": "true"}
+    assert (options.user, options.password, options.priority, options.ha) == ("u", "secret-1", 0, False)
+    link = options.reconnection()
+    assert (link.initial_delay, link.max_delay, link.multiplier) == (SECOND // 2, 2 * SECOND, 1.0)
+    assert (link.attempts_first, link.attempts_max) == (0, 0)
+    assert (options.check_period, options.ttl, options.call_timeout) == (30 * SECOND, 60 * SECOND, 30 * SECOND)
+    assert found.queues == (
+        QueuePolicy(name="Q", includes=(Match(queue="orders", address="#"),), excludes=(Match(queue="#.x"),)),
+    )
+    assert found.addresses == (AddressPolicy(name="A", includes=(Match(address="news.#"),)),)
+    assert (found.queues[0].priority, found.queues[0].federated) == (-1, False)
+    one = found.addresses[0]
+    assert (one.max_hops, one.auto_delete, one.auto_delete_delay_ms, one.auto_delete_messages) == (
+        0,
+        True,
+        3_600_000,
+        -1,
+    )
+
+
+def test_everything_said() -> None:
+    found = upstream(
+        "<ha>true</ha><retry-interval>100</retry-interval><retry-interval-multiplier>2.5</retry-interval-multiplier>"
+        "<max-retry-interval>800</max-retry-interval><initial-connect-attempts>3</initial-connect-attempts>"
+        "<reconnect-attempts>5</reconnect-attempts><check-period>50</check-period><call-timeout>70</call-timeout>"
+        "<connection-ttl>60</connection-ttl><circuit-breaker-timeout>9</circuit-breaker-timeout>"
+        "<share-connection>true</share-connection><call-failover-timeout>9</call-failover-timeout>",
+        'name="U" user="other" password="secret-2" priority-adjustment="-4"',
+    )
+    options = found.options
+    assert (options.user, options.password, options.priority, options.ha) == ("other", "secret-2", -4, True)
+    link = options.reconnection()
+    assert (link.initial_delay, link.max_delay, link.multiplier) == (100 * MILLISECOND, 800 * MILLISECOND, 2.5)
+    assert (link.attempts_first, link.attempts_max) == (3, 6)
+    assert (options.check_period, options.call_timeout) == (50 * MILLISECOND, 70 * MILLISECOND)
+
+
+def test_another_user_does_not_get_the_password_of_the_federation() -> None:
+    assert upstream("", 'name="U" user="other"').options.password == ""
+
+
+def test_policies_with_everything_said() -> None:
+    made = config(
+        f'<upstream name="U">{STATIC}<policy ref="Q"/><policy ref="A"/></upstream>'
+        '<queue-policy name="Q" priority-adjustment="-7" include-federated="true"/>'
+        '<address-policy name="A" max-hops="-1" auto-delete="false" auto-delete-delay="5"'
+        ' auto-delete-message-count="3" enable-divert-bindings="true"/>'
+    )
+    (found,) = made.federations
+    assert found.queues == (QueuePolicy(name="Q", priority=-7, federated=True),)
+    assert found.addresses == (
+        AddressPolicy(
+            name="A",
+            max_hops=-1,
+            auto_delete=False,
+            auto_delete_delay_ms=5,
+            auto_delete_messages=3,
+            diverts=True,
+        ),
+    )
+
+
+def test_sets_hold_policies_and_sets() -> None:
+    made = config(
+        f'<upstream name="U">{STATIC}<policy ref="both"/></upstream>{POLICIES}'
+        '<policy-set name="both"><policy ref="one"/><policy ref="A"/></policy-set>'
+        '<policy-set name="one"><policy ref="Q"/></policy-set>'
+    )
+    (found,) = made.federations
+    assert ([one.name for one in found.queues], [one.name for one in found.addresses]) == (["Q"], ["A"])
+
+
+def test_a_discovery_group() -> None:
+    core = (
+        f'{CONNECTORS}<discovery-groups><discovery-group name="g"><group-address>231.7.7.7</group-address>'
+        "<group-port>9876</group-port></discovery-group></discovery-groups>"
+    )
+    inside = '<upstream name="U"><discovery-group-ref discovery-group-name="g"/><policy ref="Q"/></upstream>'
+    (found,) = config(inside + POLICIES, core=core).federations
+    assert (found.group, found.places) == ("g", ())
+
+
+@pytest.mark.parametrize(
+    ("inside", "what"),
+    [
+        (f'<upstream name="U">{STATIC}<policy ref="X"/></upstream>', "there is no policy 'X'"),
+        ('<upstream name="U"><policy ref="Q"/></upstream>', "the upstream 'U' leads nowhere"),
+        (f"<upstream>{STATIC}</upstream>", "an upstream has no name"),
+        (f'<upstream name="a/b">{STATIC}<policy ref="Q"/></upstream>', "a stroke"),
+        (f'<upstream name="U">{STATIC}</upstream><upstream name="U">{STATIC}</upstream>', "upstream 'U' already"),
+        ('<policy-set name="S"><policy ref="S"/></policy-set>', "the policy set 'S' holds itself"),
+        ('<policy-set name="Q"><policy ref="A"/></policy-set>', "there is a policy 'Q' already"),
+        ('<queue-policy name="A"/>', "there is a policy 'A' already"),
+        ('<address-policy name="B"><include queue-match="x"/></address-policy>', "an address policy knows no queues"),
+        ('<address-policy name="B" max-hops="-2"/>', "max-hops is -2"),
+        ('<queue-policy name="B" transformer-ref="t"/>', "Java class"),
+        ('<transformer name="t"><class-name>x.Y</class-name></transformer>', "Java class"),
+        (
+            '<downstream name="D"><upstream-connector-ref>far</upstream-connector-ref></downstream>',
+            "<downstream> is refused",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(inside: str, what: str) -> None:
+    found = errors(text(POLICIES + inside))
+    assert any(what in error for error in found), found
+
+
+def test_two_federations_of_one_name() -> None:
+    twice = "".join(f'<federation name="F">{POLICIES}</federation>' for _ in "ab")
+    assert any("federation 'F' already" in one for one in errors(f"<federations>{twice}</federations>"))
+
+
+def test_an_upstream_without_policies_is_a_warning() -> None:
+    reading = read(document(text(f'<upstream name="U">{STATIC}</upstream>')))
+    assert any("has no policy" in one.what for one in reading.findings.all if not reading.findings.errors)
+
+
+def test_passwords_are_hidden_in_findings() -> None:
+    reading = read(document(text(f'<upstream name="U" password="secret-9">{STATIC}</upstream>')))
+    assert "secret-9" not in "".join(one.what for one in reading.findings.all)
+
+
+def test_what_changed_holds_without_a_restart() -> None:
+    before = config(f'<upstream name="U">{STATIC}<policy ref="Q"/></upstream>{POLICIES}')
+    after = config(f'<upstream name="U">{STATIC}<policy ref="A"/></upstream>{POLICIES}')
+    (change,) = changes(before, after)
+    assert (change.what, change.live) == ("federation F/U", True)
+
+
+def test_what_is_not_obeyed_says_why_and_what_to_do() -> None:
+    for kind in FEDERATION_KINDS:
+        for part in [*kind.attributes.values()]:
+            assert part.does is Does.OBEYED or part.why, part.name
+        for slot in kind.slots.values():
+            assert slot.does is Does.OBEYED or slot.why, slot.name
+    (federation,) = [kind for kind in FEDERATION_KINDS if kind.name == "federation"]
+    assert "<upstream>" in federation.slots["downstream"].remedy
