@@ -281,8 +281,9 @@ class Components:
                     "messagesPendingAcknowledgement": total("waiting"),
                     "messagesAcknowledged": total("sent"),
                 },
-                "started": lambda: True,
+                "started": lambda: connection.started,
             },
+            lambda start: links.turn.run(connection.resume if start else connection.suspend),
             operations={"getBridgeMetrics": lambda given: metrics_of(members(), given.text(0))},
         )
 
