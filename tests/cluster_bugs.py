@@ -22,6 +22,7 @@ from entrepot.cluster.clusters.unresolved import Unresolved
 from entrepot.core.addressing.binding import RemoteBinding
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import Reader
+from entrepot.core.operators.upkeep import Purge
 from entrepot.core.queue import head
 from entrepot.core.reading.reading import Reading
 from entrepot.core.sending.sending import Sending
@@ -131,6 +132,23 @@ def _moves_groups(genuine: Any) -> Any:
     return start
 
 
+def _starts_in_name_only(genuine: Any) -> Any:
+    def resume(self: ClusterConnection) -> None:
+        self.started = True
+
+    return resume
+
+
+def _forgets_what_waits(genuine: Any) -> Any:
+    def sever(self: ClusterConnection, flow: Any) -> None:
+        genuine(self, flow)
+        work = Purge(self.broker, flow.remotes.store().name)
+        while not self.started and not work.step().done:
+            pass
+
+    return sever
+
+
 def _both(*each: AbstractContextManager[None]) -> AbstractContextManager[None]:
     stack = ExitStack()
     for one in each:
@@ -164,6 +182,12 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "consumers elsewhere are not noticed": lambda: patched(RemoteQueues, "take", _hears_no("CONSUMER_CREATED")),
     "the counts of before a lost connection stay": lambda: patched(RemoteBinding, "reset", _nothing),
     "two queues have one id": _numbers,
+    "a cluster connection that is started again meets nobody": lambda: patched(
+        ClusterConnection, "resume", _starts_in_name_only
+    ),
+    "what waits for other nodes goes when a cluster connection is stopped": lambda: patched(
+        ClusterConnection, "_sever", _forgets_what_waits
+    ),
     **{
         f"on the way: {name}": CARRIED[name]
         for name in (

@@ -22,6 +22,7 @@ SOURCES: Final = {
     "session": ("Session", "TransactionScope"),
     "producer": ("Producer",),
     "consumer": ("Consumer", "Browser"),
+    "management": ("Management",),
     "connection": ("Connection",),
 }
 CLASSES: Final = [name for names in SOURCES.values() for name in names]
@@ -135,14 +136,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from entrepot.base.errors import EntrepotError
 from entrepot.client import connection as _connection
 from entrepot.client import consumer as _consumer
+from entrepot.client import management as _management
 from entrepot.client import producer as _producer
 from entrepot.client import session as _session
 from entrepot.client.balancing import Balancing
+from entrepot.client.management import ADDRESS, PATIENCE_S
 from entrepot.client.message import Message, Received
 from entrepot.client.parts import FOR_EVER
 from entrepot.client.portal import Outbox, Portal
@@ -240,7 +243,9 @@ def method_text(owner: str, method: ast.FunctionDef | ast.AsyncFunctionDef) -> s
     if "property" in decorated:
         return text + f"        return self._inner.{method.name}\n"
     arguments = ", ".join(
-        [each.arg for each in method.args.args[1:]] + [f"{each.arg}={each.arg}" for each in method.args.kwonlyargs]
+        [each.arg for each in method.args.args[1:]]
+        + ([f"*{method.args.vararg.arg}"] if method.args.vararg is not None else [])
+        + [f"{each.arg}={each.arg}" for each in method.args.kwonlyargs]
     )
     text += FIRST.get((owner, method.name), "")
     replaced = REPLACED.get((owner, method.name))

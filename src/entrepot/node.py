@@ -51,6 +51,7 @@ from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, 
 if TYPE_CHECKING:
     from entrepot.io.contacts import Contacts
     from entrepot.io.reloading import Reloader
+    from entrepot.io.renewing import Renewal
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
 
@@ -97,6 +98,7 @@ class Node:
         self.links: Links | None = None
         self._contacts: Contacts | None = None
         self._reloader: Reloader | None = None
+        self._renewal: Renewal | None = None
         self._door: Door | None = None
         self._traces = None if options.trace is None else TraceFiles(options.trace, limit=options.trace_limit)
         self._announcers: list[Announcer] = []
@@ -197,6 +199,13 @@ class Node:
             await self.stop()
             raise
         self._watch_files()
+        if any(one.options.tls.reloads for one in self.listeners):
+            from entrepot.io.renewing import PERIOD_S, Renewal  # noqa: PLC0415 - few listeners want it
+
+            config = self.options.config
+            seconds = 0.0 if config is None else config.refresh_ms / 1000
+            self._renewal = Renewal(self.listeners, seconds or PERIOD_S)
+            await self._renewal.start()
 
     def _watch_files(self) -> None:
         """Read the configuration again when it was changed, if it wants that."""
@@ -457,6 +466,8 @@ class Node:
             self._maintenance.cancel()
         if self._reloader is not None:
             self._reloader.stop()
+        if self._renewal is not None:
+            self._renewal.stop()
         if self._door is not None:
             self._door.close()
         for announcer in self._announcers:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from typing import Any
 
 from artemis import Artemis
 from ours import Entrepot
 
-from entrepot import Message, blocking
+from entrepot import blocking
+from entrepot.base.errors import EntrepotError, TimedOut
 
 Broker = Artemis | Entrepot
 
@@ -19,38 +20,23 @@ class Manager:
     def __init__(self, broker: Broker, user: str | None = None, password: str | None = None) -> None:
         self.connection = blocking.connect(broker.url.replace("tcp://", "core://"), user=user, password=password)
         self.session = self.connection.session()
+        self.management = self.connection.management(timeout=10)
 
     def read(self, resource: str, attribute: str) -> Any:
-        """Return an attribute."""
-        return self.send(resource, [], _AMQ_Attribute=attribute)
+        """Return an attribute. Raises RuntimeError for a refusal."""
+        return self._told(lambda: self.management.get(resource, attribute))
 
     def ask(self, resource: str, operation: str, *arguments: object) -> Any:
-        """Return what an operation answers."""
-        return self.send(resource, arguments, _AMQ_OperationName=operation)
+        """Return what an operation answers. Raises RuntimeError for a refusal."""
+        return self._told(lambda: self.management.call(resource, operation, *arguments))
 
-    def send(self, resource: str, arguments: Any, **properties: str) -> Any:
-        """Return the answer to a request. Raises RuntimeError for a refusal."""
-        wanted = Message(json.dumps(arguments), properties={"_AMQ_ResourceName": resource, **properties})
-        answer = self.session.request("activemq.management", wanted, timeout=10)
-        body = answer.body
-        if isinstance(body, bytes):  # Artemis answers in a message without a type: a nullable text
-            body = body[body.index(b"[") :].decode() if b"\0" not in body else _text(body)
-        (result,) = json.loads(body) if body else [None]
-        if not answer.properties["_AMQ_OperationSucceeded"]:
-            raise RuntimeError(str(result))
-        return result
+    def _told(self, ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except TimedOut:
+            raise
+        except EntrepotError as refusal:
+            raise RuntimeError(refusal.message) from None
 
     def close(self) -> None:
         self.connection.close()
-
-
-def _text(body: bytes) -> str:
-    """Read a nullable text of CORE: a flag, the number of characters, and these in one of three ways."""
-    if not body[0]:
-        return ""
-    count = int.from_bytes(body[1:5], "big")
-    if count < 9:
-        return bytes(body[6 + 2 * at] for at in range(count)).decode("latin-1")
-    if count < 0xFFF:
-        return body[7:].decode()
-    return body[9 : 9 + int.from_bytes(body[5:9], "big")].decode("utf-16-le")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from entrepot.base.errors import InvalidOption
+from entrepot.io.renewing import Renewal
 from entrepot.io.tcp import dial
 from entrepot.io.tls import TlsOptions, client_context, server_context
 from shell.certificates import PASSWORD, Certificates
@@ -131,3 +132,40 @@ def test_what_cannot_work_is_said_with_what_to_do(files: Certificates, tmp_path:
     ]:
         with pytest.raises(InvalidOption, match=words):
             server_context(options)
+
+
+def test_a_renewed_certificate_is_shown_to_who_comes_and_nobody_is_sent_away(run, tmp_path: Path) -> None:
+    """sslAutoReload: the old trust goes with the old files, and a connection that is open stays."""
+
+    async def main() -> None:
+        folders = [tmp_path / name for name in ("old", "new")]
+        for folder in folders:
+            folder.mkdir()
+        old, new = (Certificates(folder) for folder in folders)
+        trusting = {name: client(each, each.client) for name, each in (("old", old), ("new", new))}
+        uri = (
+            f"stomp+ssl://127.0.0.1:0?keyStorePath={old.server}&trustStorePath={old.authority}&needClientAuth=true"
+            "&sslAutoReload=true"
+        )
+        async with listening(uri) as place:
+            port = place.listener.port
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting["old"])
+            writer.write(b"hello")
+            assert await some_of(reader, 5) == b"hello"
+            renewal = Renewal([place.listener], 1_000)
+            await renewal.start()
+            for name in ("server", "authority"):
+                getattr(old, name).write_bytes(getattr(new, name).read_bytes())
+            dialling = [asyncio.ensure_future(greeting(port, trusting["new"])) for _ in range(20)]
+            assert await renewal.look() == 1
+            await asyncio.gather(*dialling, return_exceptions=True)
+            assert await greeting(port, trusting["new"]) == b"hello"
+            with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
+                await greeting(port, trusting["old"])
+            writer.write(b"again")
+            assert await some_of(reader, 5) == b"again"
+            writer.close()
+            renewal.stop()
+            assert (place.listener.port, place.listener.is_open) == (port, True)
+
+    run(main)

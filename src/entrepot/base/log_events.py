@@ -192,6 +192,24 @@ EVENTS: Final = {
         LogEvent(
             "LOG-3011", "entrepot.connection", "%s: a session failed while it was detached: %r", "with its traceback"
         ),
+        LogEvent(
+            "LOG-3012",
+            "entrepot.listener",
+            "%s: the certificates were read again",
+            "`sslAutoReload`, and a changed file",
+        ),
+        LogEvent(
+            "LOG-3013",
+            "entrepot.listener",
+            "%s: changed certificates cannot be used, what held goes on to hold: %s",
+            "a half-written file, or a key of another certificate",
+        ),
+        LogEvent(
+            "LOG-3014",
+            "entrepot.listener",
+            "the certificates were changed and cannot be used, what held goes on to hold",
+            "the same, by a bug of ours, with its traceback",
+        ),
     ),
     "Bridges, clusters, discovery": (
         LogEvent("LOG-4001", "entrepot.bridge", "%s: %s", "what a bridge does or meets: connected, lost, refused"),

@@ -33,11 +33,12 @@ STORE_COLUMNS: Final = ("queue", "cluster", "node", "messages", "octets", "in_fl
     entrepot cluster list
     entrepot cluster list -o json | jq '.members[] | select(.state != "met")'
     entrepot cluster stores --orphaned
+    entrepot cluster stop my-cluster
     entrepot cluster clean '$.artemis.internal.sf.my-cluster.b1f0...'
     """
 )
 def cluster() -> None:
-    """See the clusters of a running broker, and empty queues for nodes that are gone.
+    """See and switch the clusters of a running broker, and empty queues for nodes that are gone.
 
     docs/clusters.md explains what is shown.
     """
@@ -84,6 +85,30 @@ def show_(*, name: str, url: str, output: str) -> None:
         for number, contact in enumerate(one["contacts"], 1):
             fields += [{"field": f"contact {number} {key}", "value": value} for key, value in contact.items()]
     show(fields, ("field", "value"), output, empty=f"no cluster connection {name!r}")
+
+
+@cluster.command()
+@click.argument("name")
+@url_option
+@output_option
+def stop(*, name: str, url: str, output: str) -> None:
+    """Stop the cluster connection NAME, until `cluster start` or the next start of the broker.
+
+    This node then knows no queue of another node: what is sent to it stays with its own queues. What waits for other
+    nodes is kept, and goes on its way again afterwards; what they send to this one still comes.
+    """
+    at_desk(url, lambda desk: desk.ask(f"clusterconnection.{name}", "stop"))
+    tell(f"stopped {name}", {"cluster": name, "started": False}, output)
+
+
+@cluster.command()
+@click.argument("name")
+@url_option
+@output_option
+def start(*, name: str, url: str, output: str) -> None:
+    """Start the cluster connection NAME, which was stopped."""
+    at_desk(url, lambda desk: desk.ask(f"clusterconnection.{name}", "start"))
+    tell(f"started {name}", {"cluster": name, "started": True}, output)
 
 
 @cluster.command()

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from entrepot.base.errors import EntrepotError
 from entrepot.client import connection as _connection
 from entrepot.client import consumer as _consumer
+from entrepot.client import management as _management
 from entrepot.client import producer as _producer
 from entrepot.client import session as _session
 from entrepot.client.balancing import Balancing
+from entrepot.client.management import ADDRESS, PATIENCE_S
 from entrepot.client.message import Message, Received
 from entrepot.client.parts import FOR_EVER
 from entrepot.client.portal import Outbox, Portal
@@ -342,6 +344,33 @@ class Browser(Consumer):
     """Looks at the messages of a queue; ``for`` ends behind the last. Brokers show a part of a long queue."""
 
 
+class Management(Closing):
+    """Asks the broker of one connection, one question after the other; any number of tasks may ask.
+
+    Resources are ``broker``, ``queue.NAME``, ``address.NAME``, ``bridge.NAME`` and so on (docs/managing.md). Arguments
+    and results are values of JSON.
+    """
+
+    def __init__(self, portal: Portal, inner: _management.Management) -> None:
+        super().__init__(portal)
+        self._inner = inner
+
+    def get(self, resource: str, attribute: str) -> Any:
+        """Return an attribute. Raises Refused and what is below it, InvalidDestination say; TimedOut; Unreachable."""
+        return self._portal.call(lambda: self._inner.get(resource, attribute))
+
+    def call(self, resource: str, operation: str, *arguments: object) -> Any:
+        """Do ``operation`` and return its result, None for none. Raises as `get`.
+
+        After TimedOut or Unreachable it may have been done all the same.
+        """
+        return self._portal.call(lambda: self._inner.call(resource, operation, *arguments))
+
+    def close(self) -> None:
+        """End the session that answers come to. Does nothing the second time."""
+        self._portal.call(self._inner.close)
+
+
 class Connection(Closing):
     """A connection. ``with`` closes it.
 
@@ -366,6 +395,13 @@ class Connection(Closing):
         Over OpenWire each may do either.
         """
         return Session(self._portal, self._portal.run(lambda: self._inner.session(mode, redelivery=redelivery, xa=xa)))
+
+    def management(self, address: str = ADDRESS, *, timeout: float = PATIENCE_S) -> Management:
+        """Return what asks the broker for attributes and operations by name, over messages (docs/managing.md).
+
+        The broker is one of ours, or an Artemis over CORE. ``timeout``: s for one answer. ``with`` closes it.
+        """
+        return Management(self._portal, self._portal.run(lambda: self._inner.management(address, timeout=timeout)))
 
     def unsubscribe(self, name: str) -> None:
         """Delete a durable subscription of this client id. Raises SubscriptionInUse while a consumer has it."""

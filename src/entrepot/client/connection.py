@@ -20,6 +20,7 @@ from typing import Self
 from entrepot.base.errors import EntrepotError
 from entrepot.client.balancing import Balancing
 from entrepot.client.base import ConnectionBase, told_into
+from entrepot.client.management import ADDRESS, PATIENCE_S, Management
 from entrepot.client.options import Target, read_target
 from entrepot.client.parts import Parts
 from entrepot.client.session import Session
@@ -83,6 +84,13 @@ class Connection(ConnectionBase):
         Over OpenWire each may do either.
         """
         return Session(self, mode, dict(redelivery or {}), xa=xa)
+
+    def management(self, address: str = ADDRESS, *, timeout: float = PATIENCE_S) -> Management:
+        """Return what asks the broker for attributes and operations by name, over messages (docs/managing.md).
+
+        The broker is one of ours, or an Artemis over CORE. ``timeout``: s for one answer. ``async with`` closes it.
+        """
+        return Management(self.session, address, timeout)
 
     async def unsubscribe(self, name: str) -> None:
         """Delete a durable subscription of this client id. Raises SubscriptionInUse while a consumer has it."""

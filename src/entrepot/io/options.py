@@ -262,6 +262,7 @@ TAKERS: Final[Mapping[str, Taker]] = {
     "wantClientAuth": _tls_flag("want_client"),
     "enabledProtocols": _tls_text("protocols"),
     "enabledCipherSuites": _tls_text("ciphers"),
+    "sslAutoReload": _tls_flag("reloads"),
     "trustAll": _tls_flag("trust_all"),
     "verifyHostName": _tls_flag("verify_host"),
     "proxyHost": _text("proxy_host"),

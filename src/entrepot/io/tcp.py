@@ -137,6 +137,26 @@ class Listener:
             raise
         log.info("listening on %s", self.uri)
 
+    async def renew(self, context: ssl.SSLContext) -> None:
+        """Show ``context`` to who comes from now on; who is connected stays. No connection is refused meanwhile.
+
+        A socket of the file system is opened anew only with the broker: closing it would take the file away.
+        """
+        self.listening.context = context
+        if self.options.proxied or self.listening.unix:
+            return
+        had, self._servers = self._servers, []
+        before, self._sockets = self._sockets, [sock.dup() for sock in self._sockets]
+        for sock in list(self._sockets):  # the same queue of connections, so none is lost between the two
+            sock.setblocking(False)
+            await self._serve(sock)
+        for server in had:
+            server.close()
+        for sock in before:
+            sock.close()
+        if not self._sockets:
+            self.close()  # somebody closed it meanwhile
+
     async def adopt(self, sock: socket.socket) -> None:
         """Serve the other end of ``sock`` as if it had been accepted."""
         await self.turn.loop.connect_accepted_socket(

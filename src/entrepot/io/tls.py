@@ -42,8 +42,12 @@ class TlsOptions:
         ciphers: str = "",
         verify_host: bool = True,
         trust_all: bool = False,
+        reloads: bool = False,
     ) -> None:
-        """``certificate`` may hold the key too. ``protocols`` and ``ciphers``: names with commas between them."""
+        """``certificate`` may hold the key too. ``protocols`` and ``ciphers``: names with commas between them.
+
+        ``reloads``: a listener looks whether the files change.
+        """
         self.certificate = certificate
         self.key = key
         self.password = password
@@ -55,6 +59,7 @@ class TlsOptions:
         self.ciphers = ciphers
         self.verify_host = verify_host
         self.trust_all = trust_all
+        self.reloads = reloads
 
 
 def server_context(options: TlsOptions) -> ssl.SSLContext:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 CONNECTS: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
 NETTY: Final = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyAcceptorFactory"
+NOTIFYING: Final = "org.apache.activemq.artemis.core.server.plugin.impl.NotificationActiveMQServerPlugin"
+DISK_SCAN_MS: Final = 500  # between two looks at the limits of the disk: `COMPACT_LOOK` of node.py
 STOPPED: Final = "an operator stopped the acceptor"
 
 log: Final = logging.getLogger("entrepot.node")
@@ -112,6 +114,20 @@ class Components:
         serving, usage = (None, None) if config is None else (config.serving, config.usage)
         known: dict[str, Callable[[], object]] = {
             "persistenceEnabled": lambda: self._directory != "",
+            "journalSyncTransactional": lambda: self._directory != "",  # every answer waits for the disk
+            "journalSyncNonTransactional": lambda: self._directory != "",
+            "journalType": lambda: "NIO",  # files are written and synced as any other
+            "createJournalDir": lambda: True,
+            "createBindingsDir": lambda: True,
+            "persistIDCache": lambda: self._directory != "",
+            "diskScanPeriod": lambda: DISK_SCAN_MS,
+            "securityInvalidationInterval": lambda: 0,  # what changes about rights holds at once
+            "asyncConnectionExecutionEnabled": lambda: False,  # every decision is taken on one thread
+            "incomingInterceptorClassNames": list,
+            "outgoingInterceptorClassNames": list,
+            "connectorServices": list,
+            "brokerPluginClassNames": list,
+            "pendingMirrorAcks": lambda: 0,
             "journalDirectory": lambda: self._directory,
             "bindingsDirectory": lambda: self._directory,  # the journal has the bindings, and what is paged
             "pagingDirectory": lambda: self._directory,
@@ -124,6 +140,12 @@ class Components:
             "sharedStore": lambda: sharing is not None and sharing.copies is None,
             "connectionTTLOverride": lambda: serving.ttl_override_ms,
             "transactionTimeout": lambda: serving.branch_ms,
+            "brokerPluginClassNames": lambda: [NOTIFYING] if config.notices.kinds else [],
+            "IDCacheSize": lambda: config.base.get("id_cache", 0),
+            "persistDeliveryCountBeforeDelivery": lambda: bool(config.base.get("mark_delivered", False)),
+            "failoverOnServerShutdown": lambda: (
+                sharing is not None and sharing.copies is None and sharing.failover_on_shutdown
+            ),
             "wildcardRoutingEnabled": lambda: serving.wildcards,
             "maxDiskUsage": lambda: usage.disk_percent_max or -1,
         }
@@ -281,8 +303,9 @@ class Components:
                     "messagesPendingAcknowledgement": total("waiting"),
                     "messagesAcknowledged": total("sent"),
                 },
-                "started": lambda: True,
+                "started": lambda: connection.started,
             },
+            lambda start: links.turn.run(connection.resume if start else connection.suspend),
             operations={"getBridgeMetrics": lambda given: metrics_of(members(), given.text(0))},
         )
 

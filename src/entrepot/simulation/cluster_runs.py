@@ -50,6 +50,9 @@ class ClusterRun(Trial):
     def _begin(self, seed: int, lots: Lots, draft: Draft, *, lines: bool) -> None:
         self.lots = lots
         self.draft = draft
+        self.switches = Lots(f"{seed}/switches")  # of its own: other seeds remain the worlds that they were
+        self.switching = self.switches.chance(0.2) and not draft.groups  # a group moves when its queue is gone
+        self.switched = 0
         blueprints = {name: self._blueprint(name) for name in draft.names}
         self.network = self._ledger(seed, blueprints, lines=lines)
         super().__init__(self.network.world)
@@ -102,6 +105,8 @@ class ClusterRun(Trial):
             site.disk.sync_delay_max = 2 * MILLISECOND
         network.run(100)
         network.heal()
+        for site in network.sites.values():
+            self._switch(site, on=True)
         before = {site.name: list(site.readers) for site in network.sites.values()}
         for name, selector in self.draft.last_readers(self.lots):
             prefetch = self.lots.one_of((1, 10, 1_000))
@@ -197,6 +202,8 @@ class ClusterRun(Trial):
 
     def _step(self) -> None:
         lots, draft = self.lots, self.draft
+        if self.switching and self.switches.chance(0.2):
+            self._switch(self._site(self.switches.one_of(draft.names)), on=self.switches.chance(0.5))
         what = lots.below(32)
         if what < 12:
             self._send()
@@ -209,6 +216,16 @@ class ClusterRun(Trial):
         else:
             draft.disturbed = True
             self._disturb(9 if draft.rough and lots.chance(0.5) else what - 21)
+
+    def _switch(self, site: Site, *, on: bool) -> None:
+        """The operator starts or stops the cluster connection of a node."""
+        if site.made is None or site.broker is None or site.stopping:
+            return
+        for cluster in site.made.clusters:
+            if cluster.started is not on:
+                self.switched += 1
+                self.draft.disturbed = True  # what is on the way when it begins anew is said again
+                site.turn(cluster.resume if on else cluster.suspend)
 
     def _disturb(self, what: int) -> None:
         lots, network, firm = self.lots, self.network, self.draft.firm
@@ -339,6 +356,7 @@ class ClusterRun(Trial):
             "messages settled": len(network.came),
             "large messages sent": len(network.large),
             "nodes": len(network.sites),
+            "cluster connections stopped or started": self.switched,
             "messages that crossed (last connections)": sum(bridge.link.counts.forwarded for bridge in bridges),
             "repetitions dropped": sum(
                 int(site.broker.sending.repetitions.count) for site in network.sites.values() if site.broker is not None

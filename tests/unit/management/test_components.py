@@ -12,12 +12,14 @@ import pytest
 from entrepot.base.errors import InvalidDestination
 from entrepot.cluster.routers.options import RouterOptions
 from entrepot.cluster.routers.router import Router, Routers
+from entrepot.config.files import read
 from entrepot.config.model import BrokerConfig
 from entrepot.config.peering import GroupEntry, Peering, Position, Reference
 from entrepot.core.operators.controls import control
 from entrepot.management.census import OpenConnections
-from entrepot.management.components import Components
+from entrepot.management.components import NOTIFYING, Components
 from entrepot.management.parts_census import PartsCensus
+from entrepot.node import COMPACT_LOOK
 from kit import Rig
 
 
@@ -87,3 +89,40 @@ def test_how_a_store_is_shared_is_said_in_the_words_of_artemis(tmp_path: Path) -
     parts = Components([], {}, lambda: None, lambda: None, directory=str(tmp_path))
     names = ("journalDirectory", "bindingsDirectory", "pagingDirectory", "largeMessagesDirectory")
     assert [parts.settings()[name]() for name in names] == [str(tmp_path)] * 3 + [f"{tmp_path}/blobs"]
+
+
+def test_what_the_broker_does_with_its_disk_is_said_in_the_words_of_artemis(tmp_path: Path) -> None:
+    plain = Components([], {}, lambda: None, lambda: None).settings()
+    names = ("journalSyncTransactional", "journalSyncNonTransactional", "persistIDCache")
+    assert [plain[name]() for name in names] == [False] * 3
+    kept = Components([], {}, lambda: None, lambda: None, directory=str(tmp_path)).settings()
+    assert [kept[name]() for name in names] == [True] * 3
+    assert kept["diskScanPeriod"]() == COMPACT_LOOK * 1000
+
+
+@pytest.mark.parametrize(
+    ("policy", "fails_over"),
+    [
+        ("", False),
+        ("<shared-store><primary/></shared-store>", False),
+        (
+            "<shared-store><primary><failover-on-shutdown>true</failover-on-shutdown></primary></shared-store>",
+            True,
+        ),
+    ],
+)
+def test_what_broker_xml_says_is_told(policy: str, fails_over: bool, tmp_path: Path) -> None:
+    file = tmp_path / "broker.xml"
+    file.write_text(
+        "<configuration><core><name>b</name><security-enabled>false</security-enabled><id-cache-size>77</id-cache-size>"
+        f"{'<ha-policy>' + policy + '</ha-policy>' if policy else ''}"
+        "<persist-delivery-count-before-delivery>true</persist-delivery-count-before-delivery>"
+        f'<broker-plugins><broker-plugin class-name="{NOTIFYING}">'
+        '<property key="SEND_ADDRESS_NOTIFICATIONS" value="true"/></broker-plugin></broker-plugins>'
+        "</core></configuration>"
+    )
+    config = read(file, spoken=("core",)).config
+    told = Components([], {}, lambda: None, lambda: config).settings()
+    shown = [told[name]() for name in ("IDCacheSize", "persistDeliveryCountBeforeDelivery", "brokerPluginClassNames")]
+    assert shown == [77, True, [NOTIFYING]]
+    assert told["failoverOnServerShutdown"]() is fails_over

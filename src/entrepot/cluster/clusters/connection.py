@@ -11,7 +11,7 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant, WallTime
 from entrepot.base.primitive import INT, Primitive
-from entrepot.base.uri import Endpoint
+from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
 from entrepot.cluster.clusters.agreeing import KINDS
@@ -49,6 +49,8 @@ MODES: Final[Mapping[Balancing, int]] = {
     Balancing.OFF: OFF,
     Balancing.OFF_WITH_REDISTRIBUTION: OFF_WITH_REDISTRIBUTION,
 }
+STARTED: Final = "CLUSTER_CONNECTION_STARTED"
+STOPPED: Final = "CLUSTER_CONNECTION_STOPPED"
 CONTACTS_MAX: Final = 1_000  # places: who says that a node is there could fill memory
 
 Perform = Callable[[Contact, list[Effect]], None]
@@ -192,12 +194,14 @@ class ClusterConnection(Overseer):
         self.members: Final = Members(broker, self.topology, credentials, self.say)
         self.credentials: Final = credentials
         self._say: Final = say
+        self._tell: Final = tell
         self._perform: Perform = lambda contact, effects: None
         self._carry: Carry = lambda way: None
         self.registry: Final = _Known(self, tell)
         self.flows: dict[str, Flow] = {}  # by node
         self._visitors: Final = Visitors(broker, own.node, tell if options.max_hops > 1 else None)
-        self._running = False
+        self.started = False
+        self._announced: dict[str, Connector] = {}  # by place: its discovery group hears them
         self._dials: Final = listens or len(options.seeds) > 0
         self.topology.overseers.append(self)
 
@@ -205,17 +209,44 @@ class ClusterConnection(Overseer):
         """Dial everybody that is listed. ``perform`` carries out what contacts ask for."""
         self._perform = perform
         self._carry = carry
-        self._running = True
+        self._begin()
+
+    def _begin(self) -> None:
+        self.started = True
         self.registry.complete(self.topology.own.node)
         for seed in self.options.seeds:
             self.look_at(seed)
+        for connector in list(self._announced.values()):
+            self.look_at(connector)
         self.announce(self.options.notification_attempts)
 
     def stop(self) -> None:
         """Hang up. Peers learn that this node goes by what its own connections are told."""
-        self._running = False
+        self.started = False
         for contact in self.contacts.values():
             contact.close()
+
+    def suspend(self) -> None:
+        """An operator stops it, until `resume` or the next start of the broker (artemis.md 7.2).
+
+        It hangs up, and knows no queue of another node: what is sent here goes to queues here. What is on its way
+        arrives, what waits for other nodes is kept. They go on sending to this one.
+        """
+        if not self.started:
+            return
+        self.stop()
+        for flow in self.flows.values():
+            self._sever(flow)
+        self._tell(STOPPED, {"name": self.options.name})
+
+    def resume(self) -> None:
+        """An operator starts it again: it dials whom it knows, as `start` does."""
+        if self.started:
+            return
+        self._begin()
+        for member in list(self.topology.members.values()):
+            self.member_up(member)
+        self._tell(STARTED, {"name": self.options.name})
 
     def look_at(self, connector: Connector) -> None:
         """A node of the cluster may be at ``connector``."""
@@ -227,6 +258,8 @@ class ClusterConnection(Overseer):
 
     def member_up(self, member: Member) -> None:
         """A node that others told of is met too, unless only those that are listed may be."""
+        if not self.started:
+            return
         if self._dials and not self.options.direct and member.primary is not None and member.node != self.members.node:
             for contact in self.contacts.values():
                 if contact.node == member.node and contact.state is State.MET:
@@ -236,7 +269,7 @@ class ClusterConnection(Overseer):
     def _contact(self, place: Endpoint) -> None:
         contact = Contact(place, self.options, self.members, self.credentials, self, self.broker.entropy)
         known = self.contacts.get(contact.key)
-        if not self._running or (known is not None and known.state not in (State.FAILED, State.CLOSED)):
+        if not self.started or (known is not None and known.state not in (State.FAILED, State.CLOSED)):
             return
         if known is None and len(self.contacts) >= CONTACTS_MAX:
             self.say(f"{contact.key} is not dialled: {CONTACTS_MAX} places are")
@@ -264,6 +297,7 @@ class ClusterConnection(Overseer):
         place = place_of(connector)
         if place is None:
             return
+        self._announced.pop(authority(place), None)
         for key, contact in list(self.contacts.items()):
             if contact.place == place and contact.state is not State.MET:
                 del self.contacts[key]
@@ -272,6 +306,9 @@ class ClusterConnection(Overseer):
     def heard(self, event: Event) -> None:
         """A discovery group says who is there."""
         if isinstance(event, Found):
+            place = place_of(event.connector)
+            if place is not None and len(self._announced) < CONTACTS_MAX:
+                self._announced[authority(place)] = event.connector
             self.look_at(event.connector)
         elif isinstance(event, Lost):
             self.forget(event.connector)
@@ -285,7 +322,7 @@ class ClusterConnection(Overseer):
 
     def announce(self, left: int) -> None:
         """Say ``left`` times, at intervals, that this node is there (artemis.md 1.10)."""
-        if not self._running or left <= 0:
+        if not self.started or left <= 0:
             return
         self.topology.announce(self.wall())
         for contact in self.contacts.values():
@@ -363,8 +400,12 @@ class ClusterConnection(Overseer):
         """A node took leave: nothing more is sent to it; what waits for it is kept."""
         flow = self.flows.get(node)
         if flow is not None:
-            flow.remotes.departed()
-            flow.way.leave(self.now())
+            self._sever(flow)
+
+    def _sever(self, flow: Flow) -> None:
+        """Send nothing more to a node: what is on its way arrives, what waits for it is kept."""
+        flow.remotes.departed()
+        flow.way.leave(self.now())
 
     def perform(self, contact: Contact, effects: list[Effect]) -> None:
         """Carry ``effects`` out."""

@@ -288,6 +288,8 @@ class Contact:
 
     def refused(self, why: str) -> None:
         """The peer does not tell what it has."""
+        if self.state is not State.MET:
+            return  # hung up in the meantime
         self._lose(f"it does not tell what queues it has: {why}", REFUSED_WAIT)
         self._hang_up()
 

@@ -82,6 +82,10 @@ def _reasons(
 ) -> Iterator[Row]:
     options = connection.options
     who = f"the cluster {options.name!r}"
+    if not connection.started:
+        text = f"{who} is stopped here: this node knows no queue of another, and sends nothing to one"
+        yield _reason("stopped", text, f"entrepot cluster start {options.name}")
+        return
     if not covers(options.address, name):
         text = f"{who} hears only of addresses {options.address}: consumers of {name} on other nodes are not known here"
         yield _reason("not-covered", text, f"an address= of {options.name} that begins as {name} does, or none")

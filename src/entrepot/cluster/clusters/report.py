@@ -17,6 +17,7 @@ def report(connection: ClusterConnection, now: Instant) -> dict[str, object]:
     options = connection.options
     return {
         "name": options.name,
+        "started": connection.started,
         "node": connection.topology.own.node,
         "place": where(connection.topology.own),
         "balancing": options.balancing.value,
@@ -68,6 +69,8 @@ def standing(connection: ClusterConnection, node: str) -> tuple[str, str]:
     """Return how this broker stands to ``node``, and why it is not met: "here", "met", or where its contact is."""
     if node == connection.topology.own.node:
         return "here", ""
+    if not connection.started:
+        return "stopped", "an operator stopped this cluster connection"
     found = [one for one in connection.contacts.values() if one.node == node]
     member = connection.topology.members.get(node)
     if not found and member is not None and member.primary is not None:

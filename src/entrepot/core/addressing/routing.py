@@ -103,6 +103,7 @@ class Copy:
         self.source: Copy | None = source
         self.queues: list[Queue] = []
         self.routes: dict[str, bytes] | None = None  # for queues of other nodes: see `Choice.routes`
+        self.led: bool = False  # a divert made a copy of it
         self.careful: list[Target] = []  # addresses that it passes whose policy wants to know
         self.unread: list[Target] = []  # of these, where nobody reads
 
@@ -124,6 +125,10 @@ class Plan:
         self.copies: list[Copy] = []
         self.passed: dict[str, bool] = {}  # diverts that were followed: a circle of them ends here
         self.blocked: str = ""  # an address that it passes, and that an operator blocked
+
+
+NOWHERE: Final = Address("")
+"""Counts what is sent to addresses that do not exist; nobody reads that."""
 
 
 class Target:
@@ -149,6 +154,7 @@ class Target:
         self.careful: bool = False  # somebody wants to be told of messages, or the policy to remember them
         self.asked: i64 = 0  # facts about single messages that the policy asks for
         self.tells: i64 = 0  # such facts that somebody takes
+        self.address: Address = NOWHERE  # where what is sent is counted
         self.service: Service | None = None  # takes what is sent here; there are no queues then
         self.permit: Permit | None = None
 
@@ -339,6 +345,7 @@ class RoutingTable:
     def resolve(self, target: Target) -> None:
         """Bring ``target`` up to date with the table."""
         target.only = None
+        target.address = self.addresses.get(target.name) or NOWHERE
         target.diverts = self._diverts_of(target)
         target.blocked = target.name in self.blocked
         target.choice.clear()

@@ -67,6 +67,8 @@ class AddressControl(Control):
             "queueCount": lambda: len(self.queues()),
             "messageCount": lambda: sum(int(queue.count) for queue in self.queues()),
             "numberOfMessages": lambda: sum(int(queue.count) for queue in self.queues()),
+            "routedMessageCount": lambda: int(address.routed),
+            "unRoutedMessageCount": lambda: int(address.unrouted),
             "addressSize": lambda: sum(int(queue.backlog.octets) for queue in self.queues()),
             "addressLimitPercent": lambda: max((filled(queue) for queue in self.queues()), default=0),
             "paging": lambda: is_paging(address),

@@ -85,6 +85,7 @@ class BrokerControl(Control):
             "status": self._status,
             "connectors": lambda: [list(one.values()) for one in self.census.connectors()],
             "connectorsAsJSON": lambda: json_of(self.census.connectors()),
+            "totalSessionCount": lambda: counts.sessions,
             "totalConnectionCount": self.census.connected,
             "authenticationSuccessCount": lambda: counts.admitted,
             "authenticationFailureCount": lambda: counts.turned_away,

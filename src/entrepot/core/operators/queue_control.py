@@ -39,6 +39,17 @@ from entrepot.core.owners import connection_of
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, Destination, parse_one
 
+
+def acknowledge_attempts(queue: Queue) -> int:
+    """Return how many messages were acknowledged, expired or made dead letters, in this run or not in the end.
+
+    What an open transaction has acknowledged counts, and what was rolled back, as with Artemis.
+    """
+    returns = queue.returns
+    kept = len(queue.promised) + sum(len(one.promised) for one in queue.roster.consumers)
+    return int(queue.settled + returns.expired + returns.dead + returns.attempts) + kept
+
+
 QUEUE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "id": lambda queue: int(queue.identity),
     "name": lambda queue: queue.name,
@@ -81,6 +92,7 @@ QUEUE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
 MORE_ATTRIBUTES: Final[dict[str, Callable[[Queue], object]]] = {
     "definition": lambda queue: msgspec.to_builtins(queue.definition),
     "messagesAcknowledged": lambda queue: int(queue.settled),
+    "acknowledgeAttempts": acknowledge_attempts,
     "deadLetterAddress": lambda queue: queue.policy.dead_letter_address or None,
     "expiryAddress": lambda queue: queue.policy.expiry_address or None,
     "nonDestructive": lambda queue: traits(queue)["non-destructive"],

@@ -139,14 +139,17 @@ def reset_added(queue: Queue) -> None:
 
 def reset_acknowledged(queue: Queue) -> None:
     """Count from now on what is settled."""
+    queue.returns.attempts += queue.settled
     queue.settled = 0
 
 
 def reset_expired(queue: Queue) -> None:
     """Count from now on what expires."""
+    queue.returns.attempts += queue.returns.expired
     queue.returns.expired = 0
 
 
 def reset_killed(queue: Queue) -> None:
     """Count from now on what becomes a dead letter."""
+    queue.returns.attempts += queue.returns.dead
     queue.returns.dead = 0

@@ -296,8 +296,10 @@ class Queue(Source):
 
         It stays in flight at ``consumer``, who may settle it otherwise; if that has left, it is delivered again.
         """
-        consumer.promised.pop(number, "")
+        kept = consumer.promised.pop(number, "")
         reference = self.promised.pop(number, None)
+        if kept or reference is not None:
+            self.returns.attempts += 1
         if reference is not None:
             self.leased -= 1
             self.returns.retry(reference, True)

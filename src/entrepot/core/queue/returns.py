@@ -58,6 +58,7 @@ class Returns:
         self.requeued: i64 = 0
         self.expired: i64 = 0
         self.dead: i64 = 0
+        self.attempts: i64 = 0  # acknowledgements that were rolled back, and what was counted before a reset
 
     def retry(self, reference: Reference, attempted: bool) -> None:
         """Put ``reference`` back: at once, after its redelivery delay, or to the dead letters when tried too often.

@@ -176,7 +176,7 @@ class _Leave(Permit):
 
 
 class Counts:
-    """How often somebody was let in or not, and was allowed something at an address or not, since the start.
+    """How many sessions were opened, and how often somebody was let in or not, or allowed something, since the start.
 
     Counted are answers: a session asks once for each destination, where Artemis asks its cache for each message.
     """
@@ -187,6 +187,7 @@ class Counts:
         self.turned_away = 0
         self.allowed = 0
         self.denied = 0
+        self.sessions = 0  # that were opened; a connection of a protocol without sessions is one
 
     def login(self, admitted: bool) -> None:
         """Somebody knocked and was ``admitted``, or not."""

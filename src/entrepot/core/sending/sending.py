@@ -15,7 +15,7 @@ from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.base.patterns import MIXED, matches
 from entrepot.base.reasons import SAME_DUPLICATE_ID
 from entrepot.core.addressing.addresses import Addresses, written
-from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN, passes
+from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN, Address, passes
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import Copy, Divert, Plan, RoutingTable, Target
@@ -115,6 +115,7 @@ class Sending(ScheduleOutlet):
                 if message.durable and queue.durable:
                     self.journal.store(message, target.only_id)
                 queue.accept(message)
+                target.address.routed += 1
                 return SENT
         return self._send_with_care(message, target)
 
@@ -138,6 +139,7 @@ class Sending(ScheduleOutlet):
             if message.durable and queue.durable:
                 self.journal.store(message, target.only_id)
             postponed.put(message, queue)
+            target.address.routed += 1
             return
         host = self.host
         host.postponed = postponed
@@ -223,7 +225,9 @@ class Sending(ScheduleOutlet):
             if target.policy is not None and target.policy.unrouted_dead:
                 self.host.unrouted(message, target.routing)
         if not plan.copies:
-            return self._deliver(message, main)
+            verdict = self._deliver(message, main)
+            self._count(target.address, main)
+            return verdict
         refusal = self.journal.refusal()
         if refusal is not None and message.durable:
             raise again(refusal)
@@ -238,10 +242,19 @@ class Sending(ScheduleOutlet):
                 made = self._copied(message, copy)
                 forget_routes(made)
                 verdict = max(verdict, self._deliver(made, copy))
+                self._count(self.table.addresses.get(copy.address), copy)
+            self._count(target.address, main)
             return verdict
         finally:
             self.flow.granted = granted
             self.journal.end()
+
+    def _count(self, address: Address | None, copy: Copy) -> None:
+        """What ``copy`` is was sent to ``address``, and not refused."""
+        if address is not None and (copy.queues or copy.led):
+            address.routed += 1
+        elif address is not None:
+            address.unrouted += 1
 
     def _follows(self, message: Message, target: Target, copy: Copy) -> bool:
         """Do as the node says that sent ``message`` here: fill ``copy``. False: it says nothing that means a queue.
@@ -448,6 +461,7 @@ class Sending(ScheduleOutlet):
                     made = self._diverted(message, onward, divert, copy.routing)
                     own = Copy(onward.name, ANYCAST if onward.routing == UNTYPED else onward.routing, made, copy)
                     plan.copies.append(own)
+                    copy.led = True
                     self._collect(made, onward, plan, own, peek)
                 else:
                     self._collect(message, onward, plan, copy, peek)

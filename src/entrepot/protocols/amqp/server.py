@@ -90,6 +90,7 @@ class AmqpServerSession(Entering):
     def __init__(self, shell: Shell, broker: BrokerCore, options: AmqpOptions, number: i64, peer: str) -> None:
         super().__init__(shell, broker, options, number, peer)
         self.protocol = AMQP
+        self.single = False
         self.decoder: Decoder = Decoder(options.frame_octets_max)
         self.channels: dict[int, AmqpSession] = {}
         self.quiet: dict[int, None] = {}  # channels whose sessions our side has ended, and the peer not yet
@@ -263,6 +264,7 @@ class AmqpServerSession(Entering):
             raise ProtocolViolation(f"channel {channel} is above {self.options.channel_max}, which was agreed")
         session = AmqpSession(self, channel, said)
         self.channels[number] = session
+        self.broker.access.counts.sessions += 1
         answer = Begin(remote_channel=channel, incoming_window=(1 << 31) - 1, outgoing_window=(1 << 31) - 1)
         answer.handle_max = self.options.handle_max
         session.say(answer)

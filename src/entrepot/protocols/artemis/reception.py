@@ -258,6 +258,7 @@ class Reception:
             connection.windows += 1
             acceptor.sessions[packet.name] = commands
         connection.channels[number] = commands
+        connection.broker.access.counts.sessions += 1
         commands.tell(SESSION_OPENED)
         connection.say(CreateSessionReply(server_version=VERSION_NEWEST), SESSIONS)
 

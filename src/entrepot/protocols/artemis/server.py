@@ -37,6 +37,7 @@ class CoreServerSession(Received):
     def __init__(self, shell: Shell, acceptor: CoreAcceptor, options: CoreOptions, number: i64, peer: str) -> None:
         super().__init__(shell, acceptor, options, number, peer)
         self.protocol = CORE
+        self.single = False
         self.busy: Commands | None = None  # whose large transaction is being carried out
         self.temporaries: dict[str, None] = {}  # queues of sessions that were closed before the connection
         self.unsendable: Unsendables | None = None

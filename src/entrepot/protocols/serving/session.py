@@ -79,6 +79,7 @@ class ServerSession(Session):
         self.asks: Alarm | None = None  # it is not known yet who serves it
         self.asked_at: i64 = 0  # when that was asked first
         self.life: i64 = OPENING
+        self.single: bool = True  # it is one session: its protocol knows no others
         self.entered: bool = False  # the broker let it in, and told so
         self.released: bool = False  # all that it held was given back
         self.refused: str = ""  # why we ended it
@@ -282,6 +283,8 @@ class ServerSession(Session):
         self.life = following(int(self.life), int(event))
         if event == ENTER:
             self.entered = True
+            if self.single:
+                self.broker.access.counts.sessions += 1
             _tell(self, CONNECTION_OPENED)
 
     def part(self) -> None:

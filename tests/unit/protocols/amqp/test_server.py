@@ -45,6 +45,13 @@ def test_a_connection_opens_and_closes() -> None:
     assert client.session.closing
 
 
+def test_each_session_of_a_connection_is_counted() -> None:
+    hub, client = both()
+    client.say(said.Begin(incoming_window=1 << 20, outgoing_window=1 << 20), channel=1)
+    Client(hub)
+    assert hub.rig.broker.access.counts.sessions == 3
+
+
 class _Guides(Guides):
     """Sends everybody elsewhere but who is called ``me``; who is called ``slow`` is to ask again."""
 

@@ -832,6 +832,7 @@ def test_who_opens_too_much_is_refused_and_others_are_not(hub: Hub) -> None:
     assert code(client) == 999
     other = Client(hub)
     other.open()
+    assert hub.rig.broker.access.counts.sessions == 4, "those that were opened, and not those that were refused"
 
 
 def test_nothing_is_done_for_a_session_behind_its_close(hub: Hub, client: Client) -> None:

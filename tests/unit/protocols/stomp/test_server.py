@@ -821,3 +821,11 @@ def test_each_message_says_its_number_wherever_digits_are_added(first: int, ack:
     prefix = rig.broker.ids.node.message_prefix
     got = [frame.headers["message-id"] for frame in client.hear()]
     assert got == [f"{prefix}{first + at}" for at in range(1, 13)]
+
+
+def test_a_connection_is_one_session_once_it_is_let_in() -> None:
+    rig = Rig()
+    for _ in range(3):
+        Client(rig)
+    StompSession(Shell(), rig.broker, StompOptions(), 99, "silent")
+    assert rig.broker.access.counts.sessions == 3
