@@ -59,6 +59,8 @@ from entrepot.protocols.stomp.server import StompSession
 if TYPE_CHECKING:
     from entrepot.artemis import ArtemisSide
     from entrepot.cluster.carrying.connector import CoreConnector
+    from entrepot.cluster.carrying.draw_options import DrawEntry
+    from entrepot.cluster.carrying.drawing import DrawConnector
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
     from entrepot.cluster.routers.options import RouterOptions
@@ -111,6 +113,7 @@ class Plan:
         config: BrokerConfig | None = None,
         policies: Mapping[str, Mapping[str, object]] | None = None,
         networks: Sequence[NetworkConnectorOptions] = (),
+        draws: Sequence[DrawEntry] = (),
         security: Security | None = None,
         interval: Duration = 0,
         zone: str = "",
@@ -123,6 +126,7 @@ class Plan:
             check_zone(zone)
         self.config = config
         self.networks: Final = list(networks)
+        self.draws: Final = list(draws)
         self.interval: Final = interval
         self.zone: Final = zone or ("" if config is None else config.zone)
         self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.client_zones)])
@@ -161,11 +165,26 @@ class Plan:
 
     def core_connectors(self) -> list[CoreConnector]:
         """Return new core bridges, not started. Names are unique: the reader of the file saw to it."""
-        if self.config is None or not self.config.core_bridges:
+        entries = [] if self.config is None else list(self.config.core_bridges)
+        for draw in self.draws:
+            entries += draw.bridges()
+        if not entries:
             return []
         from entrepot.cluster.carrying.connector import CoreConnector  # noqa: PLC0415 - see `entrepot.artemis`
 
-        return [CoreConnector(one) for one in self.config.core_bridges]
+        return [CoreConnector(one) for one in entries]
+
+    def draw_connectors(self) -> list[DrawConnector]:
+        """Return new connections to brokers of Artemis from which messages come, not started. Raises InvalidOption."""
+        if not self.draws:
+            return []
+        from entrepot.cluster.carrying.drawing import DrawConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        names = [one.options.name for one in self.draws]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidOption(f"two connectors are called {name!r}", remedy="give each a name of its own: name=")
+        return [DrawConnector(one) for one in self.draws]
 
     def connectors(self) -> list[NetworkConnector]:
         """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
@@ -211,6 +230,7 @@ class Assembly:
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self.core_connectors: Final = plan.core_connectors()
+        self.draws: Final = plan.draw_connectors()
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
@@ -427,6 +447,10 @@ class Assembly:
         self.core_connectors[:] = [*others, connector]
         self.carry(connector, perform, now)
 
+    def draw(self, connector: DrawConnector, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
+        """Start one of ``draws``; ``perform`` carries out what it asks for."""
+        connector.start(self.broker, perform, self.ports.say, now, self.plan.interval)
+
     def take_leave(self) -> None:
         """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""
         self.broker.cease()
@@ -437,6 +461,7 @@ class Assembly:
         """Take nothing more over bridges; return whether nothing is on its way any more."""
         done = [connector.drain(now) for connector in self.connectors]  # each one, whatever the others say
         done += [connector.drain(now) for connector in self.core_connectors]
+        done += [connector.drain(now) for connector in self.draws]
         return all(done)
 
     def disconnect(self, now: Instant) -> None:
@@ -445,6 +470,8 @@ class Assembly:
             connector.stop(now)
         for core in self.core_connectors:
             core.stop(now)
+        for draw in self.draws:
+            draw.stop(now)
 
     # -- upkeep --------------------------------------------------------------------------------------------------------
 

@@ -93,7 +93,9 @@ class Node:
         for connector in self.plan.connectors():
             verify(connector)
         for bridge in () if options.config is None else options.config.core_bridges:
-            verify_bridge(bridge)
+            verify_bridge(bridge.places)
+        for draw in options.draws:
+            verify_bridge(draw.places)
         self.links: Links | None = None
         self._contacts: Contacts | None = None
         self._reloader: Reloader | None = None
@@ -213,7 +215,7 @@ class Node:
         made = self.made
         had = made.plan.config or BrokerConfig()
         for entry in config.core_bridges:
-            verify_bridge(entry)
+            verify_bridge(entry.places)
         restart = [change.what for change in changes(had, config) if not change.live]
         config.ledger.pending = tuple(dict.fromkeys((*had.ledger.pending, *restart)))
         made.follow(config, self.turn.run)
@@ -555,6 +557,7 @@ def plan_of(options: NodeOptions) -> Plan:
         config=options.config,
         policies=options.policies,
         networks=options.networks,
+        draws=options.draws,
         security=options.security,
         zone=options.zone,
         client_zones=options.client_zones,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from entrepot.cluster.carrying.connector import CoreConnector
+    from entrepot.cluster.carrying.drawing import DrawConnector
     from entrepot.cluster.carrying.options import CoreBridgeEntry
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
@@ -54,6 +55,7 @@ class Links:
         self.neighbourhood: Final = made.neighbourhood
         self.connectors: Final = made.connectors
         self.core_connectors: Final = made.core_connectors
+        self.draws: Final = made.draws
         self._made: Final = made
         self._bridge_hearings: BridgeHearings | None = None
         self._connections: dict[tuple[Dialled, int], Connection] = {}
@@ -79,6 +81,8 @@ class Links:
             self.turn.run(partial(self._carry, core))
         if self.core_connectors:
             await self._hear_for_core()
+        for draw in self.draws:
+            self.turn.run(partial(self._draw, draw))
         if self._hearings:
             self._sweep()
 
@@ -131,7 +135,7 @@ class Links:
             if not core.bridges and not core.entry.route:
                 row = _row(core.name, "", core.state, place=core.place, initiator=True)
                 rows.append({**row, "kind": "core", "since_ms": core.for_ms(now)})
-        return rows
+        return rows + [draw.report(now) for draw in self.draws]
 
     def switch(self, name: str, *, start: bool) -> bool:
         """Start or stop the connector ``name``; False when there is none."""
@@ -147,7 +151,16 @@ class Links:
                 self.turn.run(partial(self._carry, bridge))
             elif not start:
                 self.turn.run(partial(bridge.leave, int(self.turn.now)))
-        return bool(found) or bool(core)
+        return bool(found) or bool(core) or self._switch_draws(name, start=start)
+
+    def _switch_draws(self, name: str, *, start: bool) -> bool:
+        drawn = [connector for connector in self.draws if connector.name == name]
+        for draw in drawn:
+            if start and not draw.started:
+                self.turn.run(partial(self._draw, draw))
+            elif not start:
+                self.turn.run(partial(draw.leave, int(self.turn.now)))
+        return bool(drawn)
 
     async def follow(self, had: Sequence[CoreBridgeEntry], wanted: Sequence[CoreBridgeEntry]) -> None:
         """Have the core bridges ``wanted`` in place of ``had``: those that are the same go on.
@@ -220,6 +233,9 @@ class Links:
 
     def _carry(self, connector: CoreConnector) -> None:
         self._made.carry(connector, self._perform, int(self.turn.now))
+
+    def _draw(self, connector: DrawConnector) -> None:
+        self._made.draw(connector, self._perform, int(self.turn.now))
 
     def _drained(self) -> bool:
         done: list[bool] = []
@@ -361,9 +377,9 @@ def _spoken_by(bridge: Dialled, name: str, text: str) -> bool:
     return bridge.speaks(name)
 
 
-def verify_bridge(entry: CoreBridgeEntry) -> None:
+def verify_bridge(places: Sequence[Endpoint]) -> None:
     """Read what the URI of each place of a core bridge says, as dialling does. Raises InvalidOption."""
-    for place in entry.places:
+    for place in places:
         options = read(place, lambda name, text: False)
         if options.secure:
             client_context(options.tls)

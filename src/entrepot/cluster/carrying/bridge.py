@@ -41,7 +41,7 @@ from entrepot.model.message import LANGUAGE_CORE, Message
 from entrepot.protocols.artemis.large import measure
 from entrepot.protocols.artemis.linking.carrier import Carrier, CarrierPort, Terms
 from entrepot.protocols.artemis.linking.crossing import ONWARD, Crossing
-from entrepot.protocols.artemis.linking.places import backup_of
+from entrepot.protocols.artemis.linking.places import joined
 from entrepot.protocols.artemis.packets import ClusterTopology, Packet
 from entrepot.protocols.session import Session, Shell
 
@@ -287,14 +287,9 @@ class CoreBridge(Dialled):
         here = self.link.place
         if not self.options.ha or packet.exit or here is None:
             return
-        known = {(place.host, place.port): place for place in self.link.places}
-        members = backup_of(packet)
-        if all((one.host, one.port) != (here.host, here.port) for one in members):
-            return  # another member: what is for this one is not for that
-        fresh = [one for one in members if (one.host, one.port) not in known]
-        if fresh:
-            added = [Endpoint(here.scheme, host=one.host, port=one.port, options=here.options) for one in fresh]
-            self.perform(self.link.moved([*self.link.places, *added], self.now()))
+        places = joined(self.link.places, here, packet)
+        if len(places) > len(self.link.places):
+            self.perform(self.link.moved(places, self.now()))
 
     def refused(self, number: int, code: int, why: str) -> None:
         """The other broker does not take a message: it goes back, and all behind it, and is tried again later.
