@@ -1,6 +1,6 @@
 """What the PySpark source and sink do on this machine: rows a second, latency when idle, the floor of a micro-batch.
 
-    python bench/pipeline.py [--messages 300000] [--samples 30]
+    python bench/pipeline.py [--messages 300000] [--samples 30] [--activemq]
 
 One broker and Spark local[2] share the machine; messages of 1 KiB, persistent, on disk. Prints a table with targets,
 and writes every figure to build/bench-pipeline.json. README.md says how to read such figures.
@@ -37,6 +37,7 @@ TARGETS: Final = {
     "streaming read with settlement, rows/s": (">=", 60_000),
     "staged streaming write, rows/s": (">=", 25_000),
     "idle latency p50, ms": ("<=", 150),
+    "ActiveMQ to Parquet, % of what it serves": (">=", 90),
 }
 
 
@@ -111,6 +112,12 @@ class Bench:
         query.stop()
         self.figures["staged streaming write, rows/s"] = self.rate("staged write", query, 1)
 
+    def activemq(self) -> None:
+        """From a real ActiveMQ, which takes a share of the machine: asked for, and last."""
+        from pipeline_activemq import measure  # noqa: PLC0415 - it needs Java and an ActiveMQ
+
+        self.figures.update(measure(self.spark, self.home, self.messages, BODY))
+
     def latency(self) -> None:
         given = {"url": self.url, "queue": "idle", "subscription": "s"}
         frame = self.spark.readStream.format("entrepot").schema("text string").options(**given).load()
@@ -143,6 +150,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=300_000)
     parser.add_argument("--samples", type=int, default=30)
+    parser.add_argument("--activemq", action="store_true", help="from a real ActiveMQ to Parquet, too")
+    parser.add_argument("--only-activemq", action="store_true", help="that alone")
     given = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     missed = []
@@ -154,7 +163,10 @@ def main() -> int:
         spark.sparkContext.setLogLevel("OFF")
         bench = Bench(spark, daemon, Path(home), given.messages, given.samples)
         try:
-            for part in (bench.batch_read, bench.streaming_read, bench.staged_write, bench.latency):
+            parts = [] if given.only_activemq else [bench.batch_read, bench.streaming_read, bench.staged_write]
+            parts += [] if given.only_activemq else [bench.latency]
+            parts += [bench.activemq] if given.activemq or given.only_activemq else []
+            for part in parts:
                 part()
                 bench.figures["a Python worker at most, MB"] = workers_peak() / 1e6
                 print({name: round(figure) for name, figure in bench.figures.items()}, flush=True)

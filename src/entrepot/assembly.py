@@ -59,9 +59,12 @@ from entrepot.protocols.stomp.server import StompSession
 if TYPE_CHECKING:
     from entrepot.artemis import ArtemisSide
     from entrepot.cluster.carrying.connector import CoreConnector
+    from entrepot.cluster.carrying.draw_options import DrawEntry
+    from entrepot.cluster.carrying.drawing import DrawConnector
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
     from entrepot.cluster.federation.connector import FederationConnector
+    from entrepot.cluster.fetching import Fetcher
     from entrepot.cluster.routers.options import RouterOptions
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.clusters import Clusters
@@ -112,6 +115,7 @@ class Plan:
         config: BrokerConfig | None = None,
         policies: Mapping[str, Mapping[str, object]] | None = None,
         networks: Sequence[NetworkConnectorOptions] = (),
+        draws: Sequence[DrawEntry] = (),
         security: Security | None = None,
         interval: Duration = 0,
         zone: str = "",
@@ -124,6 +128,7 @@ class Plan:
             check_zone(zone)
         self.config = config
         self.networks: Final = list(networks)
+        self.draws: Final = list(draws)
         self.interval: Final = interval
         self.zone: Final = zone or ("" if config is None else config.zone)
         self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.client_zones)])
@@ -162,11 +167,26 @@ class Plan:
 
     def core_connectors(self) -> list[CoreConnector]:
         """Return new core bridges, not started. Names are unique: the reader of the file saw to it."""
-        if self.config is None or not self.config.core_bridges:
+        entries = [] if self.config is None else list(self.config.core_bridges)
+        for draw in self.draws:
+            entries += draw.bridges()
+        if not entries:
             return []
         from entrepot.cluster.carrying.connector import CoreConnector  # noqa: PLC0415 - see `entrepot.artemis`
 
-        return [CoreConnector(one) for one in self.config.core_bridges]
+        return [CoreConnector(one) for one in entries]
+
+    def draw_connectors(self) -> list[DrawConnector]:
+        """Return new connections to brokers of Artemis from which messages come, not started. Raises InvalidOption."""
+        if not self.draws:
+            return []
+        from entrepot.cluster.carrying.drawing import DrawConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        names = [one.options.name for one in self.draws]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidOption(f"two connectors are called {name!r}", remedy="give each a name of its own: name=")
+        return [DrawConnector(one) for one in self.draws]
 
     def federations(self) -> list[FederationConnector]:
         """Return new upstreams of federations, not started. Names are unique, as above."""
@@ -221,6 +241,7 @@ class Assembly:
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self.core_connectors: Final = plan.core_connectors()
         self.federations: Final = plan.federations()
+        self.draws: Final = plan.draw_connectors()
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
@@ -437,11 +458,14 @@ class Assembly:
         self.core_connectors[:] = [*others, connector]
         self.carry(connector, perform, now)
 
-    def federate(
-        self, connector: FederationConnector, perform: Callable[[Dialled, list[Effect]], None], now: Instant
-    ) -> None:
-        """Start one of ``federations``; ``perform`` carries out what it asks for."""
-        connector.start(self.broker, perform, self.ports.say, now, self.plan.interval)
+    @property
+    def fetchers(self) -> list[Fetcher]:
+        """Return the connections over which messages come and none go."""
+        return [*self.federations, *self.draws]
+
+    def fetch(self, fetcher: Fetcher, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
+        """Start one of ``fetchers``; ``perform`` carries out what it asks for."""
+        fetcher.start(self.broker, perform, self.ports.say, now, self.plan.interval)
 
     def take_leave(self) -> None:
         """Hand out nothing more, and tell clients and brokers that this one goes, while every bridge is still open."""
@@ -453,7 +477,7 @@ class Assembly:
         """Take nothing more over bridges; return whether nothing is on its way any more."""
         done = [connector.drain(now) for connector in self.connectors]  # each one, whatever the others say
         done += [connector.drain(now) for connector in self.core_connectors]
-        done += [federation.drain() for federation in self.federations]
+        done += [fetcher.drain(now) for fetcher in self.fetchers]
         return all(done)
 
     def disconnect(self, now: Instant) -> None:
@@ -462,8 +486,8 @@ class Assembly:
             connector.stop(now)
         for core in self.core_connectors:
             core.stop(now)
-        for federation in self.federations:
-            federation.stop("the broker stops", now)
+        for fetcher in self.fetchers:
+            fetcher.stop(now)
 
     # -- upkeep --------------------------------------------------------------------------------------------------------
 

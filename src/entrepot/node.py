@@ -30,7 +30,7 @@ from entrepot.io.announcing import Announcer
 from entrepot.io.dialects import Dialects
 from entrepot.io.disk import Disk
 from entrepot.io.hashing import ThreadHasher
-from entrepot.io.links import Links, log_bridges, verify, verify_bridges
+from entrepot.io.links import Links, log_bridges, verify, verify_bridges, verify_places
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
@@ -95,6 +95,8 @@ class Node:
             verify(connector)
         if options.config is not None:
             verify_bridges(options.config)
+        for draw in options.draws:
+            verify_places(draw.places)
         self.links: Links | None = None
         self._contacts: Contacts | None = None
         self._reloader: Reloader | None = None
@@ -565,6 +567,7 @@ def plan_of(options: NodeOptions) -> Plan:
         config=options.config,
         policies=options.policies,
         networks=options.networks,
+        draws=options.draws,
         security=options.security,
         zone=options.zone,
         client_zones=options.client_zones,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MIB
 from entrepot.base.provenance import Said
+from entrepot.cluster.carrying.draw_options import DrawEntry
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.config.model import BrokerConfig, Colocation
 from entrepot.config.security import Security
@@ -30,6 +31,7 @@ class NodeOptions:
     file says beyond that; for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is
     shared with others, None when it is not. ``security``: who may come in and what he may do; None: what ``config``
     says.
+    ``draws``: brokers of Artemis from which messages come, and to which they go back.
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.
@@ -48,6 +50,7 @@ class NodeOptions:
         journal: JournalOptions | None = None,
         config: BrokerConfig | None = None,
         networks: Sequence[NetworkConnectorOptions] = (),
+        draws: Sequence[DrawEntry] = (),
         announce: Sequence[str] = (),
         shared: SharedStoreOptions | None = None,
         security: Security | None = None,
@@ -71,6 +74,7 @@ class NodeOptions:
         self.security = security
         self.config = config
         self.networks = list(networks)
+        self.draws = list(draws)
         self.announce = list(announce)
         self.name = name
         self.data = data

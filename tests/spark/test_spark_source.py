@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -205,6 +207,18 @@ def test_what_was_sent_after_its_bound_is_left_to_later_runs(stand: Stand) -> No
     stand.run(stand.stream(until=bound, maxMessagesPerTrigger="15"))
     assert stand.texts() == old[10:]
     assert stand.left() == new
+
+
+def test_a_query_ends_at_a_position_and_the_next_one_goes_on_there(stand: Stand) -> None:
+    stand.queue += uuid.uuid4().hex  # of this try alone: positions go on where an earlier one ended
+    sent = stand.produce(bodies("m", 50))
+    broker = stand.wire().ask("ATTACH", {"queue": f"/queue/{stand.queue}", "group": "s"}).headers["node"]
+    held = pipeline.claim(**stand.given(subscription="s", until=json.dumps({broker: 10})))
+    assert [row["text"] for row in held.read(stand.spark).collect()] == sent[:10]
+    held.settle()
+    stand.run(stand.stream(until=json.dumps({broker: 40}), maxMessagesPerTrigger="20"))
+    assert stand.texts() == sent[10:40]
+    assert stand.left() == sent[40:]
 
 
 def test_a_topic_is_read_through_a_durable_subscription(stand: Stand) -> None:

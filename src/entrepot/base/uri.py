@@ -36,7 +36,9 @@ NO_PORT: Final = -1  # not 0, which asks the system for a free one
 URI_LENGTH_MAX: Final = 65_535  # peers send lists of URIs too; OpenWire carries them behind a 16-bit length
 NESTING_MAX: Final = 8  # static:(failover:(...)) is two; a limit, because each level is a call of ours
 
-LIST_SCHEMES: Final = frozenset(("failover", "static", "simple", "masterslave", "fanout", "discovery", "broker"))
+LIST_SCHEMES: Final = frozenset(
+    ("failover", "static", "simple", "masterslave", "fanout", "discovery", "broker", "artemis")
+)
 """Schemes whose text is a list of URIs even without parentheses."""
 NETWORK_SCHEMES: Final = frozenset(
     ("tcp", "nio", "ssl", "auto", "stomp", "mqtt", "amqp", "http", "https", "ws", "wss", "udp", "ldap", "ldaps")

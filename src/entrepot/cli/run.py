@@ -20,6 +20,7 @@ from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
     from entrepot.cli.pinger import Pinger
+    from entrepot.cluster.carrying.draw_options import DrawEntry
     from entrepot.cluster.networks.options import NetworkConnectorOptions
     from entrepot.config.console import ConsoleSettings
     from entrepot.config.model import Colocation, Sharing
@@ -66,7 +67,8 @@ DEFAULT_DATA: Final = "entrepot-data"
     multiple=True,
     metavar="URI",
     help="Other brokers to bridge to: static:(tcp://host:61616), masterslave:(...), multicast://default. The query may "
-    "hold attributes of <networkConnector>, like networkTTL=2. Repeatable: each is a network connector.",
+    "hold attributes of <networkConnector>, like networkTTL=2. Repeatable: each is a network connector. "
+    "artemis:(tcp://host:61616) draws from an Artemis what is read here (docs/spark-on-activemq.md).",
 )
 @click.option("--duplex", is_flag=True, help="Let messages come back over the connections that --connect makes.")
 @click.option(
@@ -251,6 +253,7 @@ def run(
     logs.configure_logging(log_level, log_format)
     watching = telemetry(*otlp)
     policies = read_settings(settings)
+    draws = read_draws(connect)
     networks = read_connectors(connect, duplex=duplex)
     security = None if users is None else read_users(users)
     slot = _slot(backup_of, backup_number)
@@ -302,6 +305,7 @@ def run(
         made.memory_limit = memory_limit if written is None or _given("memory_limit") else written.memory_limit
         made.policies = policies
         made.networks = networks
+        made.draws = draws
         made.announce = list(announce)
         made.zone = zone or ""
         made.client_zones = list(client_zones)
@@ -517,11 +521,23 @@ def read_users(path: Path) -> Security:
 
 def read_connectors(texts: tuple[str, ...], *, duplex: bool) -> list[NetworkConnectorOptions]:
     """Return the network connectors that ``--connect`` names. Raises InvalidURI, InvalidOption."""
+    from entrepot.cluster.carrying.draw_options import is_draw  # noqa: PLC0415 - as above
     from entrepot.cluster.networks.connector import connector_of  # noqa: PLC0415 - as above
 
+    texts = tuple(text for text in texts if not is_draw(text))
     if duplex and not texts:
-        raise InvalidOption("--duplex is about the connections of --connect, and there are none")
+        raise InvalidOption(
+            "--duplex is about the connections of --connect to brokers of ActiveMQ or ours, and there are none",
+            remedy="from an Artemis messages come without it; what goes back is named by back=QUEUE in its URI",
+        )
     return [connector_of(text, number, duplex=duplex) for number, text in enumerate(texts, 1)]
+
+
+def read_draws(texts: tuple[str, ...]) -> list[DrawEntry]:
+    """Return the brokers of Artemis that ``--connect`` names. Raises InvalidURI, InvalidOption."""
+    from entrepot.cluster.carrying.draw_options import draw_of, is_draw  # noqa: PLC0415 - as above
+
+    return [draw_of(text, number) for number, text in enumerate((one for one in texts if is_draw(one)), 1)]
 
 
 def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, object]]:

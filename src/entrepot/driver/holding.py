@@ -27,6 +27,7 @@ from entrepot.driver.shards import Shards
 
 SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find the last matches in a long queue
 NO_LIMIT: Final = 1 << 40
+NO_END: Final = (1 << 63) - 1
 RETRY: Final = 0.05  # s
 ARRIVAL_LOOK: Final = 0.1  # s between two looks whether something came
 
@@ -37,6 +38,8 @@ class Query(msgspec.Struct, frozen=True):
     ``arrival_ms``: AvailableNow of a reader that is demand: so long without a new message means that all was brought.
     ``least``: messages that a batch waits for, at most ``delay_ms`` after the one before; the first waits for none.
     ``octets``: a batch ends with the message that reaches so many, of all brokers together; 0: any number.
+    ``ends``: the position at which it ends on each broker, which is not in; None: it has no such end. A broker that is
+    not named gives nothing.
     """
 
     subject: Subject
@@ -47,6 +50,7 @@ class Query(msgspec.Struct, frozen=True):
     least: int = 0
     delay_ms: int = 0
     octets: int = 0
+    ends: dict[str, int] | None = None
 
 
 class Holding:
@@ -179,6 +183,9 @@ class Holding:
         targets = yield from self._ends()
         if self.query.subject.demand:
             targets = yield from self._arrived(targets)
+        ends = self.query.ends
+        if ends is not None:  # of the others nothing is wanted, so nobody waits for them
+            targets = {broker: min(end, ends[broker]) for broker, end in targets.items() if broker in ends}
         self.targets = targets
 
     def _ends(self) -> Course[dict[str, int]]:
@@ -265,9 +272,14 @@ class Holding:
 
     def _limit(self, shard: Shard, low: int, wanted: int) -> int:
         """Return how many messages may be taken behind ``low``."""
-        if self.targets is None:
-            return wanted
-        return max(0, min(wanted, self.targets[shard.broker] - low))
+        if self.targets is not None:
+            wanted = min(wanted, self.targets[shard.broker] - low)
+        return max(0, min(wanted, self._end(shard) - low))
+
+    def _end(self, shard: Shard) -> int:
+        """Return the position at which the query ends on ``shard``."""
+        ends = self.query.ends
+        return NO_END if ends is None else ends.get(shard.broker, 0)
 
     def _claim_now(self, start: Offsets, live: list[Shard], budget: int, everything: bool) -> Course[dict[str, int]]:
         """Claim without waiting, each shard its share; what one has no use for is offered to the others.
@@ -301,9 +313,11 @@ class Holding:
     def _await(self, start: Offsets, live: list[Shard], budget: int) -> Course[bool]:
         """Wait at all brokers until one has something, or the time is over; return whether one has."""
         wait_ms = self.query.wait_ms
+        live = [shard for shard in live if self._limit(shard, self._low(shard, start), 1)]
         if self.targets is not None:
-            live = [shard for shard in live if self._low(shard, start) < self.targets[shard.broker]]
             wait_ms = SELECTOR_WAIT_MS if self.query.subject.is_picky() else 0
+        elif not live:  # it is at its end, and goes on: Spark asks again at once
+            yield from wait(wait_ms / 1000)
         if not wait_ms or not live:
             return False
         until = self._clock() + wait_ms / 1000

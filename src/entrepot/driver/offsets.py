@@ -99,6 +99,33 @@ def parse_start(text: str, source: str) -> tuple[Offsets, dict[str, str]]:
     return Offsets(source, {}), {"from": str(since)}
 
 
+def parse_end(text: str, source: str) -> dict[str, int] | None:
+    """Return the positions that the option ``until`` says, by broker; None where it says a time.
+
+    A position is where the query ends: the message there is not in. Written like those of ``startingPosition``, or as
+    the offsets that Spark shows. Raises InvalidOption.
+    """
+    if not text.startswith("{"):
+        return None
+    try:
+        given = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise _no_end(text, str(error)) from None
+    if "shards" in given and given.get("source") != source:
+        raise _no_end(text, f"it is of {given.get('source')!r}, and this query reads {source!r}")
+    ends = _positions(given.get("shards", given))
+    if not ends:
+        raise _no_end(text, "it names no broker")
+    return ends
+
+
+def _no_end(text: str, why: str) -> InvalidOption:
+    return InvalidOption(
+        f"until is {text[:60]!r}: {why}",
+        remedy='it is a time such as 2026-11-21T13:00:00Z, or positions: {"<broker>": 120}',
+    )
+
+
 def milliseconds(text: str, option: str) -> int:
     """Return the time that the ``option`` says, in ms since 1970. Raises InvalidOption."""
     found = _moment(text)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from entrepot.cluster.clusters.draining import Drain
     from entrepot.cluster.federation.connector import FederationConnector
     from entrepot.cluster.federation.options import UpstreamEntry
+    from entrepot.cluster.fetching import Fetcher
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.model import BrokerConfig
     from entrepot.io.hearings import BridgeHearings
@@ -81,8 +82,8 @@ class Links:
                 await self._listen(connector, beacon)
         for core in self.core_connectors:
             self.turn.run(partial(self._carry, core))
-        for federation in self.federations:
-            self.turn.run(partial(self._federate, federation))
+        for fetcher in self._made.fetchers:
+            self.turn.run(partial(self._fetch, fetcher))
         if self.core_connectors or self.federations:
             await self._hear_for_core()
         if self._hearings:
@@ -138,7 +139,7 @@ class Links:
             if not core.bridges and not core.entry.route:
                 row = _row(core.name, "", core.state, place=core.place, initiator=True)
                 rows.append({**row, "kind": "core", "since_ms": core.for_ms(now)})
-        return rows + [federation.report(now) for federation in self.federations]
+        return rows + [fetcher.report(now) for fetcher in self._made.fetchers]
 
     def switch(self, name: str, *, start: bool) -> bool:
         """Start or stop the connector ``name``; False when there is none."""
@@ -154,15 +155,15 @@ class Links:
                 self.turn.run(partial(self._carry, bridge))
             elif not start:
                 self.turn.run(partial(bridge.leave, int(self.turn.now)))
-        return bool(found) or bool(core) or self._switch_federation(name, start=start)
+        return bool(found) or bool(core) or self._switch_fetchers(name, start=start)
 
-    def _switch_federation(self, name: str, *, start: bool) -> bool:
-        found = [one for one in self.federations if one.name == name]
-        for federation in found:
-            if start and not federation.started:
-                self.turn.run(partial(self._federate, federation))
+    def _switch_fetchers(self, name: str, *, start: bool) -> bool:
+        found = [one for one in self._made.fetchers if one.name == name]
+        for fetcher in found:
+            if start and not fetcher.started:
+                self.turn.run(partial(self._fetch, fetcher))
             elif not start:
-                self.turn.run(partial(federation.leave, int(self.turn.now)))
+                self.turn.run(partial(fetcher.leave, int(self.turn.now)))
         return bool(found)
 
     async def follow(self, had: BrokerConfig, wanted: BrokerConfig) -> None:
@@ -207,7 +208,7 @@ class Links:
         new = [FederationConnector(entry) for entry in wanted if entry.name not in same]
         self.federations[:] = [*same.values(), *new]
         for made in new:
-            self._federate(made)
+            self._fetch(made)
 
     async def stop(self) -> None:
         """Let arrive what is on its way, take leave, close."""
@@ -251,8 +252,8 @@ class Links:
     def _carry(self, connector: CoreConnector) -> None:
         self._made.carry(connector, self._perform, int(self.turn.now))
 
-    def _federate(self, connector: FederationConnector) -> None:
-        self._made.federate(connector, self._perform, int(self.turn.now))
+    def _fetch(self, fetcher: Fetcher) -> None:
+        self._made.fetch(fetcher, self._perform, int(self.turn.now))
 
     def _drained(self) -> bool:
         done: list[bool] = []
@@ -395,9 +396,15 @@ def _spoken_by(bridge: Dialled, name: str, text: str) -> bool:
 
 
 def verify_bridges(config: BrokerConfig) -> None:
-    """Read what the URI of each place of core bridges and upstreams says, as dialling does. Raises InvalidOption."""
-    places = [place for bridge in config.core_bridges for place in bridge.places]
-    places += [place for upstream in config.federations for place in upstream.places]
+    """Read what the URIs of core bridges and upstreams say, as dialling does. Raises InvalidOption."""
+    for bridge in config.core_bridges:
+        verify_places(bridge.places)
+    for upstream in config.federations:
+        verify_places(upstream.places)
+
+
+def verify_places(places: Sequence[Endpoint]) -> None:
+    """Read what the URI of each place says, as dialling does. Raises InvalidOption."""
     for place in places:
         options = read(place, lambda name, text: False)
         if options.secure:

@@ -17,7 +17,7 @@ from entrepot.base.settings import I64_MAX
 from entrepot.base.uri import Composite, Endpoint, parse_list
 from entrepot.base.values import whole
 from entrepot.driver.holding import Query
-from entrepot.driver.offsets import milliseconds
+from entrepot.driver.offsets import milliseconds, parse_end, parse_start, source_name
 from entrepot.driver.search import Reach
 from entrepot.driver.shard import Subject
 
@@ -129,7 +129,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "until",
         (READ, STREAM),
-        "a time such as `2026-11-21T13:00:00Z`: what was sent later is left to others, and to later runs",
+        "a time such as `2026-11-21T13:00:00Z`: what was sent later is left to others, and to later runs; or positions "
+        'such as `{"<broker>": 120}`, which are not in: brokers that are not named give nothing',
     ),
     Setting("range", (READ,), "what `entrepot.pipeline.claim` answered: exactly these messages are read"),
     Setting(
@@ -187,9 +188,7 @@ KAFKA_PREFIX: Final = "kafka."
 
 _START: Final = 'use startingPosition: "earliest", "latest", a time, or positions {"<broker>": 120}; a batch has all'
 _BEGIN: Final = "use startingPosition with a time such as 2026-11-21T13:00:00Z, for a stream; a batch has all"
-_END: Final = (
-    "a batch ends with what is there; entrepot.pipeline.claim(limit=...) takes so many, until= ends it by time"
-)
+_POSITIONS: Final = 'use until with positions {"<broker>": 120}, which are not in; "latest" is what a batch does anyway'
 _UNTIL: Final = "use until with a time such as 2026-11-21T13:00:00Z"
 _PATIENCE: Final = "use requestTimeout for one answer, failoverTimeout for a broker that is away"
 
@@ -206,7 +205,7 @@ OF_KAFKA: Final[dict[str, str]] = {
         "startingTimestamp": _BEGIN,
         "startingOffsetsByTimestamp": _BEGIN,
         "startingOffsetsByTimestampStrategy": "leave it out: when nothing is as late as that, what comes is read",
-        "endingOffsets": _END,
+        "endingOffsets": _POSITIONS,
         "endingTimestamp": _UNTIL,
         "endingOffsetsByTimestamp": _UNTIL,
         "failOnDataLoss": "leave it out: what was settled already and is read again is always an error",
@@ -263,8 +262,12 @@ class Options(msgspec.Struct, frozen=True):
             self.text("subscription"),
             self.text("selector"),
             self.text("demand") == "true",
-            0 if not until else milliseconds(until, "until"),
+            0 if not until or self.ends() is not None else milliseconds(until, "until"),
         )
+
+    def ends(self) -> dict[str, int] | None:
+        """Return the positions at which the query ends, by broker; None where it ends at a time, or never."""
+        return parse_end(self.text("until"), source_name(self.destination, self.text("subscription")))
 
     def reach(self) -> Reach:
         """Return where brokers are looked for."""
@@ -281,6 +284,7 @@ class Options(msgspec.Struct, frozen=True):
             self.number("minMessagesPerTrigger"),
             self.number("maxTriggerDelay"),
             self.number("maxOctetsPerTrigger"),
+            self.ends(),
         )
 
 
@@ -391,7 +395,12 @@ def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
             "batches is that of .trigger(...)",
         )
     if "until" in values:
-        _bounds(values.get("startingposition", ""), milliseconds(values["until"], "until"))
+        _ends(values["until"], values.get("startingposition", ""), source_name(destination, subscription or ""))
+        if where == READ and not subscription and values["until"].startswith("{"):
+            raise InvalidOption(
+                "positions are of a subscription, and a look at a queue has none",
+                remedy="use until with a time, or claim(subscription=..., until=...)",
+            )
     if not destination:
         raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
     if where == STREAM and not subscription:
@@ -409,6 +418,20 @@ def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
         raise InvalidOption(
             "a topic keeps nothing that could be browsed", remedy="read it as a stream with a subscription, or claim it"
         )
+
+
+def _ends(until: str, starting: str, source: str) -> None:
+    """Refuse an end that cannot be read, and a query that ends before it begins. Raises InvalidOption."""
+    ends = parse_end(until, source)
+    if ends is None:
+        _bounds(starting, milliseconds(until, "until"))
+    elif starting.startswith("{"):
+        for broker, begin in parse_start(starting, source)[0].shards.items():
+            if begin > ends.get(broker, begin):
+                raise InvalidOption(
+                    f"startingPosition of {broker} is {begin}, behind until, {ends[broker]}: no message lies between",
+                    remedy="make until later, or startingPosition earlier",
+                )
 
 
 def _bounds(starting: str, until: int) -> None:

@@ -50,12 +50,14 @@ class Queue:
 class World:
     """Time, and the shards of a `Holding`."""
 
-    def __init__(self, *, least: int, delay_ms: int, brokers: int = 1) -> None:
+    def __init__(
+        self, *, least: int = 0, delay_ms: int = 0, brokers: int = 1, ends: dict[str, int] | None = None
+    ) -> None:
         self.time = 100.0
         self.queues = {f"b{at}": Queue(self, f"b{at}") for at in range(brokers)}
         self.arrivals: dict[float, int] = {}
         subject = Subject("/queue/q", "s", "", False)
-        query = Query(subject, Reach((), False, {}, 1.0), "earliest", 500, 0, least, delay_ms)
+        query = Query(subject, Reach((), False, {}, 1.0), "earliest", 500, 0, least, delay_ms, ends=ends)
         self.holding = Holding(query, lambda: self.time)
         self.holding.shards = self  # type: ignore[assignment]
         self.end = Offsets(self.holding.source, {})

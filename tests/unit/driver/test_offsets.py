@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption
-from entrepot.driver.offsets import Offsets, milliseconds, parse, parse_start, source_name
+from entrepot.driver.offsets import Offsets, milliseconds, parse, parse_end, parse_start, source_name
 
 SOURCE = source_name("/queue/q", "s")
 SHARDS = st.dictionaries(st.text(min_size=1), st.integers(0, 1 << 60))
@@ -74,6 +74,24 @@ def test_or_an_end_or_a_time_which_leave_the_offsets_as_they_are(text: str, head
 def test_and_nothing_else(text: str) -> None:
     with pytest.raises(InvalidOption, match="startingPosition is"):
         parse_start(text, SOURCE)
+
+
+def test_an_end_is_positions_or_none_of_them() -> None:
+    assert parse_end('{"A": 5, "B": 0}', SOURCE) == {"A": 5, "B": 0}
+    assert parse_end(json.dumps(Offsets(SOURCE, {"A": 5}).as_json()), SOURCE) == {"A": 5}, "what Spark shows"
+    assert parse_end("2026-11-21T13:00:00Z", SOURCE) is None
+    assert parse_end("", SOURCE) is None
+
+
+@pytest.mark.parametrize("text", ["{}", '{"a": ', '{"a": -1}', '{"a": "5"}', '{"a": true}'])
+def test_an_end_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(InvalidOption):
+        parse_end(text, SOURCE)
+
+
+def test_an_end_of_another_source_is_refused() -> None:
+    with pytest.raises(InvalidOption, match="it is of '/queue/other#s'"):
+        parse_end(json.dumps(Offsets("/queue/other#s", {"A": 5}).as_json()), SOURCE)
 
 
 def test_a_bound_is_a_time_and_nothing_else() -> None:

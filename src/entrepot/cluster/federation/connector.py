@@ -7,7 +7,8 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.federation.options import UpstreamEntry
-from entrepot.cluster.federation.upstream import Perform, Say, Upstream
+from entrepot.cluster.federation.upstream import Upstream
+from entrepot.cluster.fetching import Perform, Say
 from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore
@@ -53,7 +54,7 @@ class FederationConnector:
         if self.upstream is not None:
             self.upstream.perform(self.upstream.link.moved(places, now))
 
-    def drain(self) -> bool:
+    def drain(self, now: Instant) -> bool:
         """Take no more; return whether everything that was taken is acknowledged."""
         if self.upstream is None:
             return True
@@ -62,10 +63,13 @@ class FederationConnector:
 
     def leave(self, now: Instant) -> None:
         """Stop. What came and is not acknowledged comes again when it is started, and is known then."""
-        self.stop("it was stopped", now)
+        self._end("it was stopped", now)
 
-    def stop(self, why: str, now: Instant) -> None:
-        """End the connection."""
+    def stop(self, now: Instant) -> None:
+        """End the connection: the broker stops."""
+        self._end("the broker stops", now)
+
+    def _end(self, why: str, now: Instant) -> None:
         upstream, self.upstream = self.upstream, None
         if self.started:
             self.since = now

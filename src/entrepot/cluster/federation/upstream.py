@@ -7,7 +7,6 @@ wanted of the upstream is in `Demand`; here each wish gets its `RemoteReader`, a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
@@ -16,6 +15,7 @@ from entrepot.cluster.dialled import Dialled, link_report
 from entrepot.cluster.federation.demand import Demand
 from entrepot.cluster.federation.options import UpstreamEntry
 from entrepot.cluster.federation.reader import SESSIONS, Company, RemoteReader
+from entrepot.cluster.fetching import Perform, Say
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
@@ -31,8 +31,6 @@ from entrepot.protocols.session import Session, Shell
 
 CHANNEL_FIRST: Final = 10  # those below are the protocol's own
 LOOP: Final = "this upstream is this broker itself"
-Perform = Callable[[Dialled, list[Effect]], None]
-Say = Callable[[str, str], None]
 
 
 class _Ears(ClientPort):

@@ -360,4 +360,4 @@ def test_one_that_was_never_started_says_so() -> None:
     connector = FederationConnector(Pair(queues=(ALL,), start=False).entry)
     report = connector.report(5)
     assert (report["connector"], report["state"], report["since_ms"]) == ("F/U", "stopped", -1)
-    assert connector.drain()
+    assert connector.drain(0)

@@ -1,0 +1,40 @@
+"""What an assembly, and a shell that dials, need of a connection over which messages come and none go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from entrepot.base.environment import Duration, Instant
+from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.link import Effect
+from entrepot.core.broker import BrokerCore
+
+Perform = Callable[[Dialled, list[Effect]], None]
+Say = Callable[[str, str], None]
+"""Takes what an operator should know: who, and what."""
+
+
+class Fetcher(Protocol):
+    """The upstream of a federation, or a broker of Artemis from which messages are drawn; all within a turn."""
+
+    started: bool
+
+    @property
+    def name(self) -> str:
+        """What operators call it."""
+
+    def start(self, broker: BrokerCore, perform: Perform, say: Say, now: Instant, interval: Duration = 0) -> None:
+        """Dial. ``interval``: of supervision, 0: as the options say."""
+
+    def leave(self, now: Instant) -> None:
+        """An operator stops it. It may be started again."""
+
+    def drain(self, now: Instant) -> bool:
+        """Take no more; return whether everything that was taken is acknowledged."""
+
+    def stop(self, now: Instant) -> None:
+        """End it now: what is not acknowledged comes again."""
+
+    def report(self, now: Instant) -> dict[str, object]:
+        """Return what an operator wants to know of it."""

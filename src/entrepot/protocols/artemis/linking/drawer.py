@@ -1,0 +1,400 @@
+"""One session of CORE that draws messages from queues of another broker into this one. [C]
+
+It opens the session, has a consumer for each queue that is drawn, and closes them; what comes `Intake` takes. Requests
+are answered in order, so what an answer is to is known without a number. A consumer is closed when all that was taken
+from it is acknowledged: the other broker gives to somebody else what is not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.environment import Entropy, Instant
+from entrepot.base.uri import Endpoint
+from entrepot.core.broker import BrokerCore
+from entrepot.model.ids import UUID_OCTETS, uuid_text
+from entrepot.protocols.artemis.client import ClientPort, CoreClient
+from entrepot.protocols.artemis.linking.intake import CLOSING, ENDING, GONE, OPEN, Draw, Intake, IntakePort
+from entrepot.protocols.artemis.linking.places import backup_of
+from entrepot.protocols.artemis.packets import (
+    BindingQuery,
+    BindingQueryReply,
+    Close,
+    CloseConsumer,
+    ClusterTopology,
+    CreateConsumer,
+    CreateQueue,
+    CreateSession,
+    CreateSessionReply,
+    DisconnectConsumer,
+    ExceptionReply,
+    FlowToken,
+    NullReply,
+    Packet,
+    QueueQueryReply,
+    Receive,
+    ReceiveContinuation,
+    ReceiveLarge,
+    Start,
+)
+from entrepot.protocols.artemis.places import CORE_MULTICAST
+from entrepot.protocols.artemis.refusals import NO_QUEUE, QUEUE_EXISTS
+from entrepot.protocols.artemis.schema import VERSION_MAX
+from entrepot.protocols.session import Shell
+
+SESSIONS: Final = 1  # the channel where sessions are made
+CHANNEL: Final = 10
+UNLIMITED: Final = -1
+ASKED: Final = "activemq.management"  # an address that every broker has, for a query that only shows that it answers
+LARGE_FROM: Final = 100 * 1024  # what Artemis' clients say; a server decides by its own mark
+
+ASKS_QUEUE: Final = 1  # what a reply is to: CREATE_QUEUE,
+ASKS_CONSUMER: Final = 2  # CREATE_CONSUMER,
+ASKS_END: Final = 3  # CLOSE_CONSUMER,
+ASKS_SIGN: Final = 4  # a query that only shows that the other broker answers
+
+
+class _Ask:
+    """One request that is not answered yet; answers come in order."""
+
+    def __init__(self, kind: i64, draw: Draw | None, number: i64) -> None:
+        self.kind: i64 = kind
+        self.draw: Draw | None = draw
+        self.number: i64 = number
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DrawerPort:
+    """Who hears what becomes of it."""
+
+    def greeted(self) -> None:
+        """The other broker speaks CORE; the session comes next."""
+
+    def opened(self) -> None:
+        """The session is open: queues may be drawn."""
+
+    def told(self, packet: ClusterTopology) -> None:
+        """Who is in the cluster of the other broker."""
+
+    def arrived(self, number: i64) -> None:
+        """The other broker answered the query of this number."""
+
+    def ended(self, draw: Draw) -> None:
+        """``draw`` is over, and all that it took is acknowledged; `Draw.why` says more."""
+
+    def waits(self, busy: bool) -> None:
+        """This broker has no room for what comes (True), or has some again."""
+
+    def heard(self) -> None:
+        """Something came."""
+
+    def writable(self, ready: bool) -> None:
+        """The socket is full (False), or takes octets again."""
+
+    def lost(self, why: str) -> None:
+        """The connection is gone, or cannot be used. Comes once for each."""
+
+
+class _Taking(IntakePort):
+    """What comes, told to the session."""
+
+    def __init__(self, drawer: Drawer) -> None:
+        self.drawer: Drawer = drawer
+
+    def post(self, packet: Packet) -> bool:
+        """Send it."""
+        return self.drawer.post(packet)
+
+    def end(self, draw: Draw, why: str) -> None:
+        """End it."""
+        self.drawer.end(draw, why)
+
+    def close_if_done(self, draw: Draw) -> None:
+        """Close its consumer, if that may be."""
+        self.drawer.close_if_done(draw)
+
+    def fail(self, why: str) -> None:
+        """End the connection."""
+        self.drawer.fail(why)
+
+    def waits(self, busy: bool) -> None:
+        """Tell the link."""
+        self.drawer.port.waits(busy)
+
+
+class Drawer(ClientPort):
+    """The session of one bridge. ``intake`` knows the node there, "" while there is no session."""
+
+    def __init__(
+        self,
+        broker: BrokerCore,
+        port: DrawerPort,
+        entropy: Entropy,
+        *,
+        origin: i64,
+        user: str,
+        password: str,
+        client_id: str,
+        window: i64,
+        ttl_ms: i64,
+    ) -> None:
+        """``origin``, ``window``: as of `Intake`."""
+        self.broker: BrokerCore = broker
+        self.port: DrawerPort = port
+        self.entropy: Entropy = entropy
+        self.user: str | None = user or None
+        self.password: str | None = password or None
+        self.client_id: str | None = client_id or None
+        self.ttl_ms: i64 = ttl_ms
+        self.client: CoreClient | None = None
+        self.open: bool = False
+        self.place: Endpoint | None = None  # that was dialled
+        self.intake: Intake = Intake(broker, _Taking(self), origin, window)
+        self._members: dict[str, list[Endpoint]] = {}  # of the other broker's cluster, by node
+        self._asked: deque[_Ask] = deque()
+        self._numbers: i64 = 0
+        self._queries: i64 = 0
+
+    # -- connections ---------------------------------------------------------------------------------------------------
+
+    def dial(self, shell: Shell, place: Endpoint, now: Instant) -> CoreClient:
+        """Return a connection to the other broker at ``place``; there is none before it."""
+        client = CoreClient(shell, self, now, self.ttl_ms)
+        self.client = client
+        self.place = place
+        self._members = {}
+        self.intake.begin(client)
+        return client
+
+    def close(self, why: str) -> None:
+        """End the session and the connection, in order. What is not acknowledged goes back to its queues."""
+        client = self.client
+        self.client = None
+        if client is None:
+            return
+        if self.open and client.live:
+            client.send(Close(channel=CHANNEL))
+        self._shut()
+        client.port = ClientPort()  # nobody listens to it any more
+        client.shut(why, int(self.broker.now))
+
+    def fail(self, why: str) -> None:
+        """The connection cannot be used any more."""
+        if self.client is None:
+            return
+        self.close(why)
+        self.port.lost(why)
+
+    def lost(self, client: CoreClient, why: str) -> None:
+        """The connection is gone."""
+        if client is self.client:
+            self.client = None
+            self._shut()
+            self.port.lost(why)
+
+    def _shut(self) -> None:
+        self.open = False
+        self.intake.node = ""
+        self._asked.clear()
+        self.intake.clear()
+
+    def greeted(self, client: CoreClient) -> None:
+        """The other broker greets: ask for a session."""
+        if client is not self.client:
+            return
+        self.port.greeted()
+        if self.client is None:
+            return
+        client.send(
+            CreateSession(
+                name=uuid_text(self.entropy.token(UUID_OCTETS)),
+                session_channel=CHANNEL,
+                version=VERSION_MAX,
+                user=self.user,
+                password=self.password,
+                min_large=LARGE_FROM,
+                auto_commit_sends=True,
+                auto_commit_acks=True,
+                window=UNLIMITED,
+                pre_ack=False,
+                client_id=self.client_id,
+                channel=SESSIONS,
+            )
+        )
+
+    def _entered(self, packet: Packet) -> None:
+        if isinstance(packet, CreateSessionReply):
+            node = self._who()
+            if not node:
+                self.fail(
+                    f"{len(self._members)} brokers are in its cluster, and none of them says that it is there: "
+                    "name its place as its own <connector> does"
+                )
+                return
+            self.intake.node = node
+            self.open = True
+            self.post(Start())
+            self.port.opened()
+        elif isinstance(packet, ExceptionReply):
+            self.fail(f"the other broker opens no session: {packet.text or packet.code}")
+
+    def _who(self) -> str:
+        """Return the id of the store that serves at our place, "" where that is not known.
+
+        Numbers of messages mean something in one store alone. A broker in no cluster tells of itself only; one in a
+        cluster tells of all members in any order, with their places.
+        """
+        members = self._members
+        place = self.place
+        if place is not None:
+            for node, places in members.items():
+                for one in places:
+                    if one.host == place.host and one.port == place.port:
+                        return node
+        return next(iter(members)) if len(members) == 1 else ""
+
+    def post(self, packet: Packet) -> bool:
+        """Send ``packet`` on the session; False: there is none."""
+        client = self.client
+        if client is None or not self.open:
+            return False
+        packet.channel = CHANNEL
+        client.send(packet)
+        return True
+
+    def _ask(self, packet: Packet, kind: i64, draw: Draw | None, number: i64 = 0) -> None:
+        if self.post(packet):
+            self._asked.append(_Ask(kind, draw, number))
+
+    def query(self) -> i64:
+        """Ask something that the other broker itself answers; return the number of the answer, 0 for nothing asked."""
+        if not self.open:
+            return 0
+        self._queries += 1
+        self._ask(BindingQuery(address=ASKED), ASKS_SIGN, None, self._queries)
+        return self._queries
+
+    # -- queues --------------------------------------------------------------------------------------------------------
+
+    def begin(self, draw: Draw) -> None:
+        """Draw a queue. The session is open."""
+        self._numbers += 1
+        draw.number = self._numbers
+        self.intake.draws[int(draw.number)] = draw
+        if draw.topic:
+            self._ask(
+                CreateQueue(
+                    address=draw.topic,
+                    queue=draw.source,
+                    durable=True,
+                    require_response=True,
+                    routing=CORE_MULTICAST,
+                    max_consumers=UNLIMITED,
+                    auto_delete=False,
+                ),
+                ASKS_QUEUE,
+                draw,
+            )
+        else:
+            self._consume(draw)
+
+    def _consume(self, draw: Draw) -> None:
+        consumer = CreateConsumer(consumer=draw.number, queue=draw.source, require_response=True, priority=0)
+        self._ask(consumer, ASKS_CONSUMER, draw)
+
+    def end(self, draw: Draw, why: str) -> None:
+        """Take no more. What was taken is acknowledged first, or the other broker would give it to somebody else."""
+        if draw.state >= ENDING:
+            return
+        draw.why = why
+        was_open = draw.state == OPEN
+        draw.state = ENDING
+        self.intake.cut(draw)
+        if was_open:
+            self.post(FlowToken(consumer=draw.number, credits=0))
+            self.close_if_done(draw)
+
+    def close_if_done(self, draw: Draw) -> None:
+        """Close the consumer of ``draw``, which ends, if all that was taken is acknowledged."""
+        if draw.state == ENDING and draw.waiting == 0 and draw.last == 0:
+            draw.state = CLOSING
+            self._ask(CloseConsumer(consumer=draw.number), ASKS_END, draw)
+
+    def _part(self, draw: Draw) -> None:
+        """The other broker knows its consumer no more."""
+        if self.intake.draws.pop(int(draw.number), None) is None:
+            return
+        draw.state = GONE
+        self.intake.cut(draw)
+        self.port.ended(draw)
+
+    def _answered(self, refusal: ExceptionReply | None) -> None:
+        """The oldest request is answered."""
+        if not self._asked:
+            if refusal is not None:
+                self.fail(f"the other broker says: {refusal.text or refusal.code}")
+            return
+        ask = self._asked.popleft()
+        draw = ask.draw
+        if draw is None:
+            self.port.arrived(ask.number)
+            return
+        if refusal is not None and not (ask.kind == ASKS_QUEUE and refusal.code == QUEUE_EXISTS):
+            if not draw.why:
+                missing = refusal.code == NO_QUEUE
+                draw.why = "there is no such queue" if missing else refusal.text or f"code {refusal.code}"
+            self._part(draw)
+        elif ask.kind == ASKS_QUEUE:
+            self._consume(draw)
+        elif ask.kind == ASKS_END:
+            self._part(draw)
+        elif draw.state == ENDING:  # nobody wanted it any more before it was there
+            self.close_if_done(draw)
+        else:
+            draw.state = OPEN
+            self.post(FlowToken(consumer=draw.number, credits=self.intake.window))
+
+    # -- what is heard -------------------------------------------------------------------------------------------------
+
+    def told(self, client: CoreClient, packet: Packet) -> None:
+        """Take a packet of the other broker."""
+        if client is not self.client:
+            return
+        if packet.channel == CHANNEL:
+            self._heard(packet)
+        elif packet.channel == SESSIONS:
+            self._entered(packet)
+        elif isinstance(packet, ClusterTopology):
+            if packet.exit:
+                self._members.pop(packet.node, None)
+            else:
+                self._members[packet.node] = backup_of(packet)
+            self.port.told(packet)
+
+    def _heard(self, packet: Packet) -> None:
+        if isinstance(packet, (Receive, ReceiveLarge, ReceiveContinuation)):
+            self.intake.take(packet)
+        elif isinstance(packet, ExceptionReply):
+            self._answered(packet)
+        elif isinstance(packet, (QueueQueryReply, NullReply, BindingQueryReply)):
+            self._answered(None)
+        elif isinstance(packet, DisconnectConsumer):
+            draw = self.intake.draws.get(int(packet.consumer))
+            if draw is not None:
+                draw.why = "the other broker closed the consumer: its queue was deleted, or an operator did it"
+                self._part(draw)
+
+    def settled(self, client: CoreClient) -> None:
+        """A chunk was taken in: have it acknowledged once our disk has it."""
+        if client is not self.client:
+            return
+        self.intake.settle()
+        self.port.heard()
+
+    def writable(self, client: CoreClient, ready: bool) -> None:
+        """The socket is full, or takes octets again."""
+        if client is self.client:
+            self.port.writable(ready)

@@ -1,0 +1,246 @@
+"""Two brokers, one of which draws from the other over CORE, without a socket: octets go over, or are lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.draw_options import DrawEntry, DrawOptions
+from entrepot.cluster.carrying.drawing import DrawConnector, DrawnBridge
+from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.link import Effect
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.leases.wanting import LeaseDemand
+from entrepot.core.queue.consumer import BROWSER
+from entrepot.model import address as names
+from entrepot.model.message import Message
+from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.bodies import text_body, text_of
+from entrepot.protocols.artemis.convert import message_of
+from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, Headers, assembled, body_of
+from entrepot.protocols.artemis.large import LargeArrival
+from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.artemis.server import CoreServerSession
+from entrepot.protocols.failover import Dial, Drop
+from kit import SECOND, Rig
+
+from .crossed import Cable, End, Taker
+
+PLACE = Endpoint("tcp", "far", 61616)
+
+
+class Drawn:
+    """``near`` draws what it reads from ``far``, the server. Options are attributes of `DrawOptions`."""
+
+    def __init__(self, *, near: dict[str, Any] | None = None, **options: Any) -> None:
+        self.near = Rig(seed=1, **(near or {}))
+        self.far = Rig(seed=2)
+        self.acceptor = CoreAcceptor(self.far.broker)
+        self.cables: dict[int, Cable] = {}
+        self.dials: list[tuple[Dialled, Dial]] = []
+        self.said: list[str] = []
+        self.reachable = True
+        self.deaf = False  # what near says is lost, acknowledgements too
+        self.stalled = False  # the disk of near answers nothing
+        made = DrawOptions(**{"name": "artemis", "retry": SECOND, **options})
+        self.entry = DrawEntry(options=made, places=(PLACE,))
+        self.readers: dict[str, Taker] = {}
+        self.leases: dict[str, LeaseDemand] = {}
+        self.connector = DrawConnector(self.entry)
+        self.start()
+
+    def start(self) -> None:
+        self.connector.start(self.near.broker, self.perform, lambda who, what: self.said.append(what), self.near.now)
+        self.run()
+
+    @property
+    def bridge(self) -> DrawnBridge:
+        assert self.connector.bridge is not None
+        return self.connector.bridge
+
+    def perform(self, bridge: Dialled, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Dial):
+                self.dials.append((bridge, effect))
+            elif isinstance(effect, Drop):
+                cable = self.cables.get(effect.attempt)
+                if cable is not None and cable.near.session is not None:
+                    cable.near.session.shut("dropped", self.near.now)
+
+    def run(self) -> None:
+        """Dial, and let octets flow until nothing moves."""
+        quiet = 0
+        for _ in range(300):
+            moved = bool(self.dials)
+            dials, self.dials = self.dials, []
+            for bridge, dial in dials:
+                self._dial(bridge, dial)
+            for number, cable in list(self.cables.items()):
+                moved = self._flow(number, cable) or moved
+            for rig in (self.near, self.far):
+                if rig.broker.deadline() <= rig.now:
+                    rig.broker.advance()
+                    moved = True
+                if rig is self.far or not self.stalled:
+                    rig.turn()
+                while rig.broker.effort.rests:
+                    rig.broker.effort.go_on()
+                    moved = True
+            quiet = 0 if moved else quiet + 1
+            if quiet > 1:  # what the end of a turn caused was looked at, too
+                return
+        raise AssertionError("the brokers are never at rest")
+
+    def _dial(self, bridge: Dialled, dial: Dial) -> None:
+        if not self.reachable:
+            bridge.perform(bridge.link.failed(dial.attempt, "nobody answers", self.near.now))
+            return
+        near, far = End(self.near), End(self.far)
+        self.cables[dial.attempt] = Cable(near, far)
+        near.session = bridge.greet(near, dial.attempt, dial.place, self.near.now)
+        far.session = CoreServerSession(far, self.acceptor, CoreOptions(), dial.attempt, "near")
+
+    def _flow(self, number: int, cable: Cable) -> bool:
+        near, far = cable.near.session, cable.far.session
+        assert near is not None
+        assert far is not None
+        moved = False
+        data = near.outgoing()
+        if data and not self.deaf:
+            self._tick(self.far)
+            far.receive(data, self.far.now)
+            moved = True
+        self.far.turn()
+        back = far.outgoing()
+        if back:
+            self._tick(self.near)
+            near.receive(back, self.near.now)
+            moved = True
+        if near.closing or far.closing:
+            self._part(number)
+            moved = True
+        return moved
+
+    def _tick(self, rig: Rig) -> None:
+        rig.now += 1_000
+        rig.broker.tick(rig.now, rig.wall)
+
+    def _part(self, number: int) -> None:
+        cable = self.cables.pop(number, None)
+        if cable is None:
+            return
+        assert cable.near.session is not None
+        assert cable.far.session is not None
+        cable.near.session.detach("cut", self.near.now)
+        cable.far.session.detach("cut", self.far.now)
+
+    def cut(self) -> None:
+        """Every connection breaks, and what was under way on it is lost."""
+        for number in list(self.cables):
+            self._part(number)
+        self.deaf = False
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass on both sides, in steps."""
+        for _ in range(10):
+            for rig in (self.near, self.far):
+                rig.wait(ms // 10)
+            self.run()
+
+    def restart_far(self, how: str) -> None:
+        self.cut()
+        self.far.restart(how)
+        self.acceptor = CoreAcceptor(self.far.broker)
+
+    def restart_near(self, how: str) -> None:
+        """``near`` ends, and begins anew with what its disk has; nobody reads there."""
+        self.cut()
+        self.stalled = False
+        self.near.restart(how)
+        self.readers.clear()
+        self.leases.clear()
+        self.connector = DrawConnector(self.entry)
+        self.start()
+
+    # -- messages ------------------------------------------------------------------------------------------------------
+
+    def create(self, name: str, address: str = "", routing: int = names.ANYCAST) -> None:
+        """Make a queue at ``far``."""
+        definition = QueueDefinition(name=name, address=address or name, routing=routing)
+        self.far.broker.queues.create(definition)
+        self.far.turn()
+
+    def send(self, *texts: str, address: str = "Q", routing: int = names.ANYCAST, durable: bool = True) -> None:
+        """Send to ``far``, as a client of CORE."""
+        for text in texts:
+            headers = Headers()
+            headers.kind = 3
+            headers.address = address
+            headers.durable = durable
+            message = message_of(assembled(text_body(text), headers, {}), "")
+            self.far.broker.send(message, self.far.broker.target(names.parse(address, routing)))
+        self.run()
+
+    def send_large(self, octets: int, address: str = "Q") -> None:
+        headers = Headers()
+        headers.address = address
+        headers.durable = True
+        headers.kind = TYPE_BYTES
+        large = LargeArrival(self.far.broker, assembled(b"", headers, {})[len(NO_BODY) :], "")
+        for at in range(0, octets, 10_000):
+            large.write(b"x" * min(10_000, octets - at))
+        self.far.broker.send(large.complete(-1), self.far.broker.target(names.parse(address, names.ANYCAST)))
+        large.finish()
+        self.run()
+
+    def read(self, text: str = "Q") -> Taker:
+        """Somebody reads at ``near`` from now on, and settles nothing by himself."""
+        taker = Taker(self.near, text)
+        self.near.broker.subscribe(taker)
+        taker.window.reopen()
+        self.readers[text] = taker
+        self.run()
+        return taker
+
+    def leave(self, text: str = "Q") -> None:
+        """He reads no more."""
+        self.near.broker.unsubscribe(self.readers.pop(text))
+        self.run()
+
+    def lease(self, text: str = "Q", *, topic: str = "") -> None:
+        """Somebody reads by lease, with demand: what comes stays. ``topic``: through a durable subscription."""
+        leases = self.near.broker.leases
+        place = leases.subscribe(topic, text, "", "spark", None) if topic else names.parse_one(text, names.ANYCAST)
+        lease = leases.need(place, "spark", True)
+        demand = LeaseDemand(lease, self.near.broker.ids.consumer_key())
+        self.near.broker.subscribe(demand)
+        self.leases[text] = demand
+        self.run()
+
+    def release(self, text: str = "Q") -> None:
+        """The connection of the lease ends: there is no demand any more, and all that came is there."""
+        self.near.broker.unsubscribe(self.leases.pop(text))
+        self.run()
+
+    def there(self, text: str = "Q") -> list[str]:
+        """Return the bodies of what waits at ``near``, and take it out."""
+        taker = Taker(self.near, text)
+        taker.kind = BROWSER  # no demand
+        self.near.broker.subscribe(taker)
+        taker.window.reopen()
+        self.near.turn()
+        self.near.broker.unsubscribe(taker)
+        self.near.turn()
+        return [str(text_of(body_of(message.raw))) for message in taker.messages]
+
+    def came(self, text: str = "Q") -> list[str]:
+        """Return the bodies of what came to whoever reads ``text``."""
+        return [str(text_of(body_of(message.raw))) for message in self.messages(text)]
+
+    def messages(self, text: str = "Q") -> list[Message]:
+        return self.readers[text].messages
+
+    def kept(self, name: str = "Q") -> int:
+        """Return how many messages a queue of ``far`` has, those on their way too."""
+        queue = self.far.queue(name)
+        return int(queue.backlog.count) + int(queue.in_flight)

@@ -1,0 +1,356 @@
+"""Messages are drawn from another broker: only for who reads, on disk before they are acknowledged, and once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from entrepot.base.compiled import is_compiled
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.clusters.options import connector_of
+from entrepot.cluster.link import State
+from entrepot.model import address as names
+from entrepot.protocols.artemis.linking.intake import OPEN
+from entrepot.protocols.artemis.packets import ClusterTopology
+from entrepot.protocols.artemis.primitives import Connector
+from entrepot.protocols.serving.confirmations import Confirmation
+
+from .drawn import Drawn
+
+
+def drawn(**options: Any) -> Drawn:
+    made = Drawn(**options)
+    made.create("Q")
+    return made
+
+
+def test_nothing_is_drawn_unless_somebody_reads() -> None:
+    one = drawn()
+    one.send("a", "b")
+    assert one.kept() == 2
+    one.read()
+    assert one.came() == ["a", "b"]
+    assert one.kept() == 0
+    one.send("c")
+    assert one.came() == ["a", "b", "c"]
+    one.leave()
+    one.send("d")
+    assert one.kept() == 1
+
+
+def test_a_lease_is_demand_while_its_connection_lives() -> None:
+    one = drawn()
+    one.lease()
+    one.send("a", "b")
+    one.release()
+    one.send("c")
+    assert one.there() == ["a", "b"]
+    assert one.kept() == 1
+
+
+def test_a_lost_acknowledgement_is_no_second_message() -> None:
+    one = drawn()
+    one.read()
+    one.send("a")
+    one.deaf = True
+    one.send("b", "c")
+    assert one.kept() == 2, "acknowledged, though nothing was heard"
+    one.cut()
+    one.pass_ms(3_000)
+    one.send("d")
+    assert one.came() == ["a", "b", "c", "d"]
+    assert one.kept() == 0
+    assert one.bridge.report(one.near.now)["duplicates"] == 2
+
+
+@pytest.mark.parametrize("how", ["kill", "crash"])
+def test_the_far_broker_dies(how: str) -> None:
+    one = drawn()
+    one.read()
+    one.deaf = True
+    one.send("a", "b")
+    one.restart_far(how)
+    one.pass_ms(3_000)
+    one.send("c")
+    assert one.came() == ["a", "b", "c"]
+    assert one.kept() == 0
+
+
+@pytest.mark.parametrize("how", ["kill", "crash"])
+def test_the_near_broker_dies_and_knows_what_it_has(how: str) -> None:
+    one = drawn()
+    one.lease()
+    one.deaf = True
+    one.send("a", "b")
+    one.restart_near(how)
+    one.lease()
+    one.send("c")
+    one.release()
+    assert one.there() == ["a", "b", "c"]
+    assert one.kept() == 0
+
+
+def crashed_before_the_disk_answered(one: Drawn) -> list[str]:
+    """Return what is there in the end when ``near`` loses power with messages that its disk did not have."""
+    one.lease()
+    one.send("a")
+    one.stalled = True
+    one.send("b", "c")
+    one.restart_near("crash")
+    one.lease()
+    one.send("d")
+    one.release()
+    return one.there()
+
+
+def test_nothing_is_acknowledged_before_it_is_on_disk() -> None:
+    one = drawn()
+    assert crashed_before_the_disk_answered(one) == ["a", "b", "c", "d"]
+    assert one.kept() == 0
+
+
+@pytest.mark.skipif(is_compiled(), reason="native callers do not notice a method that is replaced")
+def test_who_acknowledges_early_is_found() -> None:
+    """The planted bug: so the test above can fail."""
+    one = drawn()
+    confirmations = one.bridge.drawer.intake.confirmations
+
+    def early(confirmation: Confirmation) -> None:
+        confirmations.waiting += 1
+        confirmation.stored(b"")
+
+    confirmations.ask = early  # type: ignore[method-assign]
+    assert "b" not in crashed_before_the_disk_answered(one)
+    assert one.kept() == 0
+
+
+def test_what_is_not_durable_there_is_durable_here() -> None:
+    one = drawn()
+    one.lease()
+    one.deaf = True
+    one.send("a", durable=False)
+    one.cut()
+    one.restart_near("crash")
+    one.lease()
+    one.release()
+    assert one.there() == ["a"]
+
+
+def test_large_bodies_come_whole_through_a_small_window() -> None:
+    one = drawn(window=4_096)
+    one.send_large(300_000)
+    one.send("a")
+    one.read()
+    large, small = one.messages()
+    assert large.rare is not None
+    assert large.rare.large_length == 300_000
+    assert small.rare is not None
+    assert one.kept() == 0
+
+
+def test_a_large_body_that_is_cut_off_comes_again() -> None:
+    one = drawn(window=4_096)
+    one.send_large(300_000)
+    taker = one.read("other")
+    one.deaf = True
+    one.read()
+    one.cut()
+    assert taker.messages == []
+    one.pass_ms(3_000)
+    assert [message.rare.large_length for message in one.messages() if message.rare] == [300_000]
+    assert one.kept() == 0
+
+
+def test_the_window_bounds_what_is_on_its_way() -> None:
+    one = drawn(window=2_048)
+    one.read()
+    one.deaf = True
+    one.send(*(f"{number}" * 100 for number in range(200)))
+    assert 0 < len(one.messages()) < 20
+    one.cut()
+    one.pass_ms(3_000)
+    assert len(one.messages()) == 200
+    assert one.kept() == 0
+
+
+def test_credit_is_not_used_up() -> None:
+    one = drawn(window=1_024)
+    one.read()
+    for number in range(500):
+        one.send(f"{number}")
+    assert one.came() == [f"{number}" for number in range(500)]
+
+
+def test_a_topic_is_kept_there_while_nobody_reads_here() -> None:
+    one = drawn()
+    one.send("before", address="T", routing=names.MULTICAST)
+    one.lease("mine", topic="T")
+    one.send("a", address="T", routing=names.MULTICAST)
+    one.release("mine")
+    one.send("b", address="T", routing=names.MULTICAST)
+    assert one.kept("entrepot.test.T") == 1
+    one.lease("mine", topic="T")
+    assert one.kept("entrepot.test.T") == 0
+    one.release("mine")
+    assert one.there("T::mine") == ["a", "b"]
+
+
+def test_a_queue_of_theirs_behind_a_topic_is_read_by_its_name() -> None:
+    one = drawn()
+    one.create("client.sub", "T", names.MULTICAST)
+    one.lease("T::client.sub")
+    one.send("a", address="T", routing=names.MULTICAST)
+    one.release("T::client.sub")
+    assert one.there("T::client.sub") == ["a"]
+    assert one.kept("client.sub") == 0
+
+
+def test_a_queue_that_is_not_there_is_waited_for() -> None:
+    one = Drawn()
+    one.read()
+    assert [said for said in one.said if "no such queue" in said] == ["Q: there is no such queue"]
+    one.pass_ms(3_000)
+    assert len([said for said in one.said if "no such queue" in said]) == 1
+    one.create("Q")
+    one.send("a")
+    one.pass_ms(2_000)
+    assert one.came() == ["a"]
+
+
+def test_a_queue_that_is_deleted_there_is_waited_for() -> None:
+    one = drawn()
+    one.read()
+    one.far.broker.queues.delete(one.far.queue("Q"), "an operator")
+    one.run()
+    assert one.bridge.drawing == {}
+    one.create("Q")
+    one.send("a")
+    one.pass_ms(2_000)
+    assert one.came() == ["a"]
+
+
+def test_only_what_is_named_is_drawn_and_never_what_goes_back() -> None:
+    one = drawn(only=("Q", "A.>"), back=("A.results",))
+    one.create("A.x")
+    one.create("A.results")
+    one.create("B")
+    for name in ("Q", "A.x", "A.results", "B"):
+        one.send(name, address=name)
+        one.read(name)
+    assert [one.came(name) for name in ("Q", "A.x", "A.results", "B")] == [["Q"], ["A.x"], [], []]
+
+
+def test_a_reader_that_leaves_at_once_leaves_nothing_in_doubt() -> None:
+    """What was taken is acknowledged before the consumer is closed: else somebody else gets it there."""
+    one = drawn()
+    one.lease()
+    one.stalled = True
+    one.send("a", "b")
+    one.release()
+    assert one.kept() == 2
+    assert list(one.bridge.drawing)
+    one.stalled = False
+    one.run()
+    assert one.bridge.drawing == {}
+    assert one.kept() == 0
+    assert one.there() == ["a", "b"]
+
+
+def test_a_full_broker_takes_no_more_than_the_window() -> None:
+    one = Drawn(near={"policies": {"Q": {"max-size-bytes": "20000", "address-full-policy": "BLOCK"}}}, window=8_192)
+    one.create("Q")
+    one.lease()
+    one.send(*("x" * 1_000 for _ in range(200)))
+    assert one.kept() > 100
+    assert one.bridge.link.flow.reasons
+    one.release()
+    one.read()
+    one.pass_ms(1_000)
+    assert len(one.messages()) == 200
+    assert one.kept() == 0
+    assert not one.bridge.link.flow.reasons
+
+
+def test_a_refused_message_stays_there() -> None:
+    one = Drawn(near={"policies": {"Q": {"max-size-bytes": "2000", "address-full-policy": "FAIL"}}})
+    one.create("Q")
+    one.lease()
+    one.send(*("x" * 500 for _ in range(20)))
+    here = int(one.near.queue("Q").count)
+    assert 0 < here < 20
+    assert one.kept() == 20 - here
+    assert any("refused" in said for said in one.said)
+    one.release()
+    taken = len(one.there())
+    one.read()
+    one.pass_ms(2_000)
+    assert taken + len(one.messages()) == 20
+
+
+def test_a_stop_in_order_acknowledges_what_was_taken() -> None:
+    one = drawn()
+    one.lease()
+    one.stalled = True
+    one.send("a")
+    assert not one.connector.drain(one.near.now)
+    one.run()
+    assert one.kept() == 1
+    one.stalled = False
+    one.run()
+    assert one.connector.drain(one.near.now)
+    assert one.kept() == 0
+    assert one.connector.report(one.near.now)["state"] == "stopped"
+    one.release()
+    one.send("b")
+    one.start()
+    one.read()
+    assert one.came() == ["a", "b"]
+
+
+def test_a_stop_while_nobody_answers() -> None:
+    one = drawn()
+    one.reachable = False
+    one.cut()
+    one.run()
+    one.connector.leave(one.near.now)
+    assert one.connector.drain(one.near.now)
+
+
+def test_a_silent_broker_is_given_up() -> None:
+    one = drawn(silence=3_000_000_000)
+    one.read()
+    one.deaf = True
+    one.pass_ms(8_000)
+    assert one.bridge.link.counts.failures > 0
+
+
+def test_the_backup_of_the_other_broker_is_dialled_too() -> None:
+    one = drawn()
+
+    def at(host: str) -> Connector:
+        return connector_of(host, Endpoint("tcp", host, 61616))
+
+    packet = ClusterTopology(node="other", primary=at("elsewhere"), backup=at("e2"))
+    one.bridge.located(packet)
+    assert [place.host for place in one.bridge.link.places] == ["far"]
+    packet = ClusterTopology(node="this", primary=at("far"), backup=at("backup"))
+    one.bridge.located(packet)
+    assert [place.host for place in one.bridge.link.places] == ["far", "backup"]
+
+
+def test_what_an_operator_sees() -> None:
+    one = drawn()
+    one.read()
+    one.send("a", "b")
+    report = one.bridge.report(one.near.now)
+    assert {key: report[key] for key in ("connector", "kind", "state", "demand", "received", "duplicates")} == {
+        "connector": "artemis",
+        "kind": "artemis",
+        "state": "open",
+        "demand": ["Q"],
+        "received": 2,
+        "duplicates": 0,
+    }
+    assert one.bridge.link.state is State.OPEN
+    assert [int(draw.state) for draw in one.bridge.drawing.values()] == [OPEN]
