@@ -106,6 +106,8 @@ class Answering(Census):
         self.node = node
 
     def drain(self, verb: str, to: str) -> object:
+        if verb == "had":
+            return self.node.rig.broker.branches.had(bytes.fromhex(to))
         assert verb == "status"
         return super().drain(verb, to) if self.node.drain is None else self.node.drain.report()
 

@@ -8,8 +8,10 @@ A branch is its user's: he who prepared it is remembered with it, and where ther
 the broker, sees it, commits it or rolls it back. (Classic lets everybody.) One from a journal that does not say whose
 it is, is for who may manage.
 
-A branch may come from another broker, which gives it to this one with what it had taken there. Its token is remembered
-with the promise, on disk (`had`): it is not prepared a second time.
+A node that gives all it has to another one gives its branches, too. First it notes to whom, on disk (`give`): from then
+on nobody ends it here but who manages the broker (`reclaim`). When the other one says that the promise is on its disk,
+`let_go` forgets it here, with all that it settles. Who takes it remembers its token with the promise (`had`), and does
+not take it again. So a node that crashed, or was cut off, asks; a branch is the other node's once that had it.
 
 Invariant: the journal has a document for each prepared branch, and for nothing else of kind `KIND_BRANCH`.
 """
@@ -44,13 +46,16 @@ TAKEN_MAX = 20_000  # as many as an address remembers ids (artemis.md 4.9); a br
 class BranchRecord(msgspec.Struct, frozen=True):
     """What the journal keeps of a branch: its sends as (number, destination), its settlements as (queue, number).
 
-    ``user``: who prepared it; None in journals of before that was kept.
+    ``user``: who prepared it; None in journals of before that was kept. ``given``: the node that it was given to, and
+    may be at; ``token``: by which that knows it.
     """
 
     name: str
     sends: list[tuple[int, str]]
     settlements: list[tuple[int, int]]
     user: str | None = None
+    given: str = ""
+    token: bytes = b""
 
 
 class Hold:
@@ -75,6 +80,7 @@ class Branch:
         self.recovered: list[tuple[int, str]] = []  # (number, destination) of its sends, after a restart
         self.holds: list[Hold] = []
         self.ending: bool = False  # it is being committed or rolled back, over turns
+        self.record = BranchRecord(transaction.name, [], [], user)  # what the journal has of it, once it is prepared
 
 
 class Branches(Waiter):
@@ -112,6 +118,42 @@ class Branches(Waiter):
         branch = self.prepared.get(key)
         if branch is not None and not self.access.is_of(subject, branch.user):
             raise AccessDenied(f"User {subject.name} is not authorized to finish: another user's prepared branch")
+
+    # -- branches that go to another broker ----------------------------------------------------------------------------
+
+    def give(self, key: bytes, node: str, token: bytes) -> None:
+        """Note that ``node`` is given a branch; say so to it when the disk has that. Raises TransactionError."""
+        self._note(self._need(key), node, token)
+
+    def reclaim(self, key: bytes) -> None:
+        """Let a branch be this broker's again. Whoever says so knows that the other one has not prepared it."""
+        branch = self.prepared.get(key)
+        if branch is not None and branch.record.given:
+            self._note(branch, "", b"")
+
+    def _note(self, branch: Branch, node: str, token: bytes) -> None:
+        branch.record = msgspec.structs.replace(branch.record, given=node, token=token)
+        self.host.journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(branch.record))
+
+    def let_go(self, key: bytes, asker: Rest | None = None) -> Work | None:
+        """Forget a branch that another broker has: what it settles is settled, what it sends is sent there.
+
+        Large ones take turns, as `commit`. Raises StorageError to try again.
+        """
+        return self.transactions.carry(_LettingGo(self, self.prepared[key]), asker)
+
+    def message(self, branch: Branch, at: int) -> Message:
+        """Return what ``branch`` sends as its send ``at``. Raises StorageError."""
+        if branch.recovered:
+            return self.host.journal.reading.load(branch.recovered[at][0])
+        return branch.transaction.sends[at]
+
+    def held(self, hold: Hold) -> tuple[Message, int]:
+        """Return what a branch has taken, and how often it was delivered before. Raises StorageError."""
+        if hold.reference is not None:
+            return hold.reference.message, int(hold.reference.deliveries)
+        attempts = int(hold.queue.stock.attempts.get(hold.number, 0))
+        return self.host.journal.reading.load(hold.number), attempts
 
     def had(self, token: bytes) -> bool:
         """Return whether a branch that was given under ``token`` was prepared here, and the disk has that."""
@@ -177,6 +219,7 @@ class Branches(Waiter):
             transaction = Transaction(record.name)
             transaction.signal(Signal.PREPARE)
             branch = Branch(key, transaction, record.user)
+            branch.record = record
             branch.recovered = list(record.sends)
             branch.numbers = [number for number, _ in record.sends]
             for identity, number in record.settlements:
@@ -208,6 +251,11 @@ class Branches(Waiter):
             raise TransactionError("there is no such prepared branch")
         if branch.ending:
             raise TransactionError(f"the branch {branch.transaction.name} is being finished by another session")
+        if branch.record.given:
+            raise StorageError(
+                f"the branch {branch.transaction.name} moves to the node {branch.record.given}",
+                remedy="ask there, or again: entrepot drain --status says how far it is",
+            )
         return branch
 
     def hold(self, branch: Branch, queue: Queue, consumer: Consumer, number: int) -> None:
@@ -339,9 +387,9 @@ class _Preparing(Work):
         if branch.transaction.owner:
             branch.user = branch.transaction.owner
         settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
-        record = BranchRecord(branch.transaction.name, self.names, settlements, branch.user)
+        branch.record = BranchRecord(branch.transaction.name, self.names, settlements, branch.user)
         journal = self.host.journal
-        journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(record))
+        journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(branch.record))
         token = branch.transaction.token
         if token:
             branches.unsure[token] = None
@@ -405,6 +453,28 @@ class _Committing(_Ending):
             self.send(message, self.sending.addresses.target(names.parse(text)))
         else:
             super().send_one(at)
+        self.forget_copy(at)
+
+    def settle_one(self, at: i64) -> None:
+        """Settle it."""
+        self.branches.settle(self.branch.holds[at])
+
+
+class _LettingGo(_Ending):
+    """Forgets a branch that another broker has."""
+
+    def __init__(self, branches: Branches, branch: Branch) -> None:
+        super().__init__(branches, branch)
+        self.signal = Signal.COMMIT
+
+    def check(self) -> None:
+        """Raise StorageError when it cannot be stored now."""
+        refusal = self.journal.refusal()
+        if refusal is not None:
+            raise StorageError(f"the branch {self.branch.transaction.name} is not forgotten: {refusal.message}")
+
+    def send_one(self, at: i64) -> None:
+        """Send nothing: that is done where it is now."""
         self.forget_copy(at)
 
     def settle_one(self, at: i64) -> None:

@@ -11,7 +11,7 @@ from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
 from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import State
-from entrepot.cluster.clusters.drain_ways import configuration_of
+from entrepot.cluster.clusters.finding import configuration_of
 from entrepot.cluster.clusters.draining import Drain
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.journal.ports import Waiter
