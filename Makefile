@@ -24,7 +24,7 @@ STAMPS := $(VENV)/stamps
 # Programs run on the compiled build where there is one; without a compiler build/compiled is a plain copy.
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
-.PHONY: help setup compiled test test-plain test-compiled check lint format types contracts generated \
+.PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
 	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
 
 help: ## list the targets
@@ -84,7 +84,11 @@ test-plain: $(STAMPS)/packages-$(EXTRAS) ## run the tests on the plain build; AR
 test-compiled: setup ## run the tests on the compiled build; ARGS as above
 	@$(PY) tools/run_tests.py compiled $(ARGS)
 
-check: setup lint types contracts generated-check ## everything that must hold before a change goes in
+# What reads sources alone, two at a time.
+static: $(STAMPS)/packages-$(EXTRAS)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint types contracts generated-check
+
+check: setup static ## everything that must hold before a change goes in
 	@$(PY) tools/run_tests.py plain --unless-passed
 	@$(PY) tools/run_tests.py compiled --unless-passed
 

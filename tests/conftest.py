@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -15,9 +16,10 @@ from entrepot.base.compiled import build_name, is_compiled
 from promises import PromiseBroken
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("entrepot", deadline=None)
+EXAMPLES = int(os.environ.get("ENTREPOT_EXAMPLES", "100"))
+settings.register_profile("entrepot", deadline=None, max_examples=EXAMPLES)
 # The last look before a change goes in must say the same of the same change; other runs look for new examples.
-settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=EXAMPLES)
 settings.load_profile("same" if os.environ.get("ENTREPOT_SAME_EXAMPLES") else "entrepot")
 
 IMPORTED_FROM = Path(entrepot.__file__).resolve().parent.parent
@@ -42,7 +44,7 @@ def pytest_configure() -> None:
 
 # The longest first, so that no worker waits for the other at the end; what is left out here comes last. Before all
 # others what measures the memory of Spark's Python workers: a peak is for ever.
-ORDER = ("spark/test_spark_memory.py", "spark/", "interop/", "shell/", "simulation/")
+ORDER = ("spark/test_spark_memory.py", "spark/", "interop/", "shell/", "unit/test_tutorials.py", "simulation/")
 TRIED_AGAIN = ("spark/", "interop/", "shell/")
 DELAY_OF_TRIES_S = int(os.environ.get("ENTREPOT_DELAY_OF_TRIES_S", "1"))
 
@@ -60,6 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(_within(item.nodeid, folder) for folder in TRIED_AGAIN):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=DELAY_OF_TRIES_S, rerun_except=PromiseBroken))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage look no more at what lasts as long as the run: every test, a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def _within(nodeid: str, place: str) -> bool:

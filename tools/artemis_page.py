@@ -93,6 +93,11 @@ until the file is changed again.
 A backup gives the store back with `allow-failback` (true by default); then it waits again, or ends with
 `restart-backup` false. How the lock works, and what fences a broker that lost it, is told in
 [High availability](high-availability.md).
+
+With `<replication>` a stop hands over to whoever is in sync, a backup with an empty directory begins no store, and
+`allow-failback` is false by default, as it is in Artemis. Where it is true, the primary that is back has its store once
+it is in sync for a while, and not for ever where it dies again and again:
+[Giving the store back](replication.md#giving-the-store-back).
 """
 
 BOOTSTRAP: Final = """

@@ -25,7 +25,7 @@ from states_page import states_page
 
 sys.path.insert(0, str(SOURCE))
 
-from entrepot.base import errors, log_events, reasons  # the line above must come first
+from entrepot.base import errors, known_codes, log_events, reasons  # the line above must come first
 from entrepot.base.settings import Dialect, Setting
 from entrepot.core.addressing.address_settings import AddressSettings
 
@@ -135,32 +135,51 @@ def error_codes() -> str:
 
 
 LOG_HEAD = """\
-<!-- Written by `make generated` from src/entrepot/base/log_events.py. -->
+<!-- Written by `make generated` from src/entrepot/base/log_events.py and known_codes.py. -->
 # The log
 
 A broker, a voter, the console and `entrepot pipeline land` write what happens to standard error: one event, one line,
 with a code that never changes its meaning. The words of a line may change; look for its code.
 
 ```text
-2026-01-31T12:00:00.123Z INFO LOG-3001 entrepot.listener: listening on stomp://127.0.0.1:61613
+2026-01-31T12:00:00.123Z INFO LOG-3001 entrepot.listener: listening on stomp://127.0.0.1:61613 [AMQ221020]
 ```
 
 `--log-format json` writes a JSON object a line instead:
 
 ```json
 {"time": "2026-01-31T12:00:00.123Z", "level": "INFO", "code": "LOG-3001", "logger": "entrepot.listener", \
-"message": "listening on stomp://127.0.0.1:61613"}
+"message": "listening on stomp://127.0.0.1:61613", "amq": "AMQ221020", "classic": "TransportConnector: Connector {} \
+started"}
 ```
 
-Further fields, where they mean something: `amq`, the code that ActiveMQ Artemis has for the same thing (`AMQ212034`);
-`error`, a code of [error codes](errors.md); `traceback`; `left_out`. `--log-level` is debug, info, warning or error.
+Where ActiveMQ Artemis or Classic has well-known words for the same thing, a line says so: text has the code of Artemis
+in brackets at its end (`[AMQ222210]`), JSON has it as `amq`, and the class and the words of Classic as `classic`.
+[Known as](#known-as) is the table. An alert that looks for a code of Artemis finds it here.
+
+Further fields, where they mean something: `error`, a code of [error codes](errors.md); `traceback`; `left_out`.
+`--log-level` is debug, info, warning or error.
 
 Of one kind at most 200 lines are written in a minute: somebody who is refused again and again fills no disk. How many
 were left out says one more line, with the same code and `left_out`. What is critical is always written, and so is each
-event of a plugin that logs events.
+event of a plugin that logs events, and what known users do with the console; not each stranger who is not let in. All
+that a library warns of (`asyncio`, of broken TLS for instance) is one kind. A line has 4096 characters at most.
 
 Messages are never in the log, nor are passwords. What a peer sent makes no line of its own: line ends in it are written
 as `\\\\n`.
+"""
+
+
+KNOWN_HEAD: Final = """
+## Known as
+
+What is the same event in Artemis 2.42 and in Classic 5.17; the tests find each code and its words in their jars. The
+second column is a pattern in the text of our line, where a code has lines about several things. `{}` is what is filled
+in. The levels of the others may be other ones. What a broker says plainly when it begins and ends (LOG-1015) has codes
+in JSON alone.
+
+| Code | Lines | ActiveMQ Artemis | ActiveMQ Classic |
+|---|---|---|---|
 """
 
 
@@ -176,7 +195,17 @@ def log_page() -> str:
             seen[event.code] = event.template
             line = event.template.replace("|", "\\|")
             found += f"| {event.code} | {event.logger} | {line} | {event.about} |\n"
-    return found + f"\n`{log_events.UNNAMED}` is a line of a library.\n"
+    return found + f"\n`{log_events.UNNAMED}` is a line of a library.\n" + _known_page()
+
+
+def _known_page() -> str:
+    found = KNOWN_HEAD
+    for row in known_codes.KNOWN:
+        when = f"`{row.when}`".replace("|", "\\|") if row.when else "all"
+        owner, _, words = row.classic.partition(": ")
+        said = f"{row.artemis}: {row.says}" if row.artemis else ""
+        found += f"| {row.code} | {when} | {said} | {f'`{owner}`: {words}' if owner else ''} |\n"
+    return found
 
 
 def main() -> int:

@@ -24,7 +24,9 @@ PASSED: Final = ROOT / "build" / "passed"
 TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
 # Of the plain run where there is a compiled one: ten times slower there, and nothing new.
 HUNTS: Final = ("planted", "callers", "carried", "cluster_worlds", "networks", "seeds", "determinism")
-READERS: Final = ("test_structure", "test_tutorials")  # of sources and pages, which are the same in both
+# Of sources and pages, which are the same in both.
+READERS: Final = ("test_structure", "test_tutorials", "base/test_log_events")
+EXAMPLES: Final = "25"  # of a property on the plain build where there is a compiled run, which takes 100
 LEFT_OUT: Final = (
     "interop",
     "shell",
@@ -57,6 +59,8 @@ def run(mode: str, arguments: list[str], *, whole: bool) -> int:
     # The compiled run has one more than processors, because what it starts is waited for; the plain one only reckons.
     workers = os.environ.get("ENTREPOT_WORKERS") or str(min((os.cpu_count() or 1) + (mode == "compiled"), 4))
     spread = ["--numprocesses", workers, "--dist", "loadscope", "--no-loadscope-reorder", "-rR", "--durations=15"]
+    if mode == "plain" and whole and not why_not_compile():
+        environment.setdefault("ENTREPOT_EXAMPLES", EXAMPLES)
     command = [sys.executable, "-m", "pytest", "-o", f"pythonpath={root} tests", *(spread if whole else []), *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -44,6 +45,9 @@ class Broker:
         trace: str | Path | None = None,
         zone: str = "",
         client_zones: Sequence[str] = (),
+        otlp: str | None = None,
+        otlp_ratio: float | None = None,
+        otlp_limit: int | None = None,
     ) -> None:
         """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
 
@@ -51,29 +55,35 @@ class Broker:
         brokers to bridge to, as `entrepot run --connect` has them, and ``vm://name`` for one of this process;
         ``duplex``: and back. ``announce``: where others may find this one, like ``multicast://default``. ``trace``: the
         directory of its trace (docs/audit.md). ``zone``: where this broker is, ``client_zones``: where its clients are
-        (docs/zones.md).
+        (docs/zones.md). ``otlp``: the collector that spans of messages go to, ``otlp_ratio`` and ``otlp_limit`` as
+        `entrepot run` has them (docs/telemetry.md); the variables of OpenTelemetry are the program's, and do not ask
+        for it alone.
 
         Raises InvalidURI, InvalidOption, InvalidConfiguration.
         """
         directory = None if data is None else Path(data)
         security = None if users is None else parse_users(users)
         networks = [connector_of(text, number, duplex=duplex) for number, text in enumerate(connect, 1)]
-        self.node: Final = Node(
-            NodeOptions(
-                name=name,
-                data=directory,
-                listen=listen,
-                policies=policies,
-                memory_limit=memory_limit,
-                security=security,
-                networks=networks,
-                announce=announce,
-                trace=None if trace is None else Path(trace),
-                zone=zone,
-                client_zones=client_zones,
-                said=of_program(name, directory, listen, memory_limit),
-            )
+        options = NodeOptions(
+            name=name,
+            data=directory,
+            listen=listen,
+            policies=policies,
+            memory_limit=memory_limit,
+            security=security,
+            networks=networks,
+            announce=announce,
+            trace=None if trace is None else Path(trace),
+            zone=zone,
+            client_zones=client_zones,
+            said=of_program(name, directory, listen, memory_limit),
         )
+        if not (otlp is None and otlp_ratio is None and otlp_limit is None):
+            from entrepot.management.telemetry import Telemetry, telemetry_options  # noqa: PLC0415 - an extra
+
+            asked = telemetry_options(otlp, otlp_ratio, {} if otlp is None else os.environ, otlp_limit)
+            options.telemetry = None if asked is None else Telemetry(asked)
+        self.node: Final = Node(options)
 
     @property
     def queues(self) -> Queues:

@@ -191,6 +191,7 @@ class Node:
             await self.links.start()
             if self._contacts is not None:
                 await self._contacts.start(made.draining)
+            colocate(self, self._contacts)
             await self._appear(loop)
         except BaseException:
             await self.stop()
@@ -523,10 +524,27 @@ class Node:
         if at < self._measured + COMPACT_LOOK / 2:
             return
         self._measured = at
+        limits = self.broker.journal.space.limits
+        before = limits.full
         if self.made.measure():
-            full = self.broker.journal.space.limits.full
-            told = f"{full}: producers wait or are refused" if full else "messages may be stored again"
+            full = limits.full
+            told = (
+                f"{full}: producers wait or are refused" if full else f"messages may be stored again; before, {before}"
+            )
             log.warning("%s: %s", self.options.name, told)
+
+
+def colocate(node: Node, contacts: Contacts | None) -> None:
+    """Host backups of other nodes, and have this one's hosted, where its file says so and there is a cluster."""
+    options, clusters = node.options, node.made.clusters
+    if options.colocation is None or options.data is None or not clusters or contacts is None:
+        return
+    from entrepot.io.colocated import Colocated  # noqa: PLC0415 - few brokers need it
+
+    own = str(options.data.resolve())
+    contacts.colocated = Colocated(node.turn, clusters[0], options.colocation, options.command, own)
+    if node.standby is not None:
+        node.standby.colocated = contacts.colocated.facts
 
 
 def plan_of(options: NodeOptions) -> Plan:

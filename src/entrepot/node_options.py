@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from entrepot.base.environment import MIB
 from entrepot.base.provenance import Said
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.config.model import BrokerConfig
+from entrepot.config.model import BrokerConfig, Colocation
 from entrepot.config.security import Security
 from entrepot.io.traces import LIMIT_OCTETS
 from entrepot.journal.log import JournalOptions
@@ -62,6 +62,8 @@ class NodeOptions:
         self.said = said
         self.trace = trace
         self.trace_limit = trace_limit
+        self.colocation: Colocation | None = None  # how backups of others are hosted; `cli/run.py` says so
+        self.command: list[str] = []  # what started this broker: a hosted backup is started by the same, and more
         self.telemetry: Telemetry | None = None  # `cli/telemetry.py` has one where it is asked for
         self.shared = shared
         self.zone = zone

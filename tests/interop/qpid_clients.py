@@ -16,6 +16,8 @@ import ours
 from java_clients import SOURCES, compiled, run
 
 LIBRARY: Final = "org.apache.qpid:qpid-jms-client:1.12.1"
+JAKARTA: Final = "org.apache.qpid:qpid-jms-client:2.8.0"
+"""The same client of the same years; JMS is ``jakarta.jms`` there."""
 PARTS: Final = ("Bodies", "Sending", "Settling", "Subscribing", "Semantics")
 LEFT_OUT: Final = ("Branches", "Refusals", "Addresses", "CoreApi", "Rounds")
 FACTORY: Final = "org.apache.qpid.jms.JmsConnectionFactory"
@@ -54,10 +56,13 @@ def sources() -> dict[str, str]:
 class Program:
     """The programs; `run` returns what one printed. Raises maven.Unavailable."""
 
-    def __init__(self) -> None:
-        jars = maven.jars(LIBRARY)
-        self.made_of = (LIBRARY, sources())
-        self.path = f"{compiled(sources(), f'{jars}/*')}:{jars}/*"
+    def __init__(self, library: str = LIBRARY) -> None:
+        jars = maven.jars(library)
+        written = sources()
+        if library == JAKARTA:
+            written = {name: text.replace("javax.jms", "jakarta.jms") for name, text in written.items()}
+        self.made_of = (library, written)
+        self.path = f"{compiled(written, f'{jars}/*')}:{jars}/*"
 
     def command(self, name: str, *arguments: str) -> list[str]:
         return ["java", "-XX:TieredStopAtLevel=1", "-Xmx256M", "-cp", self.path, name, *arguments]

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 import artemis
 import core_clients
+import go_clients
 import java_clients
 import maven
 import ours
@@ -126,6 +127,23 @@ def test_a_client_sees_what_artemis_shows(feature: str, transcripts: Transcripts
     seen = _normal(feature, transcripts.ours.get(feature, "(not reached)"))
     difference = difflib.unified_diff(wanted.splitlines(), seen.splitlines(), "Artemis", "entrepot", lineterm="")
     assert wanted == seen, "\n".join(difference)
+
+
+IN_JAKARTA: Final = ("texts", "selectors", "transactions", "browsers", "largeHandling", "sharedDurable")
+"""The client is the same program twice; all features of both with ENTREPOT_AMQP_CLIENTS=all."""
+
+
+def test_the_client_of_jakarta_sees_the_same(transcripts: Transcripts, tmp_path: Path) -> None:
+    try:
+        program = qpid_clients.Program(qpid_clients.JAKARTA)
+    except maven.Unavailable as why:
+        pytest.skip(str(why))
+    chosen = FEATURES if EVERYTHING else [name for name in FEATURES if name in IN_JAKARTA]
+    assert chosen
+    seen = _seen(program, core_clients.own(tmp_path), chosen)
+    for name in chosen:
+        wanted = _otherwise(name, _normal(name, transcripts.artemis[name])).replace("javax.jms", "jakarta.jms")
+        assert _normal(name, seen[name]) == wanted, name
 
 
 def _otherwise(feature: str, text: str) -> str:
@@ -236,6 +254,31 @@ whole.accept()
 link.close()
 print("done")
 """
+
+
+GO: Final = """\
+first order 0 id-0 all 0 true true
+released order 1 0
+failed order 1 1
+selected order 5
+large 700000 true
+dynamic true an answer
+rejected order 2, order 3, order 4
+bad selector amqp:invalid-field
+drained true
+end
+"""
+"""What a real Artemis 2.42 shows as well, but for the line before the last: it answers no drain of an empty queue."""
+
+
+def test_go_amqp_does_all_of_it(broker: ours.Entrepot) -> None:
+    try:
+        program = go_clients.program()
+    except go_clients.Unavailable as why:
+        pytest.skip(str(why))
+    url = qpid_clients.amqp_url(broker)
+    done = subprocess.run([program, url], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, GO), done.stdout + done.stderr
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cproton_ffi") is None, reason="Qpid Proton for Python is not here")

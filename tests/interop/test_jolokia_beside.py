@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.request import Request, urlopen
@@ -22,14 +18,9 @@ pytest.importorskip("uvicorn")
 
 import artemis
 import classic
-import maven
-from classic import NEWER, free_port
-from ours import Entrepot, listens
+import jolokias
+from classic import NEWER
 
-from entrepot import blocking
-
-AGENT: Final = "org.jolokia:jolokia-agent-jvm:2.2.9:jar:javaagent"
-MANAGED: Final = '<managementContext><managementContext createConnector="false"/></managementContext>'
 BEANS: Final = {
     "classic": {
         "broker": "org.apache.activemq:type=Broker,brokerName=ref",
@@ -101,36 +92,10 @@ SAME: Final = {
 pytestmark = pytest.mark.skipif(bool(classic.unavailable(NEWER)), reason=classic.unavailable(NEWER))
 
 
-def agent() -> Path:
-    """Return the agent. Raises maven.Unavailable."""
-    jar = maven.CACHE / "jolokia-agent.jar"
-    if not jar.exists():
-        folder = maven.CACHE / f"agent.{os.getpid()}"
-        command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={AGENT}", f"-DoutputDirectory={folder}"]
-        done = subprocess.run(command, capture_output=True, timeout=maven.PATIENCE_S, check=False)
-        if done.returncode:
-            raise maven.Unavailable("no Maven repository has Jolokia's agent")
-        next(folder.glob("*.jar")).rename(jar)
-        shutil.rmtree(folder)
-    return jar
-
-
 def ask(url: str, body: Any) -> Any:
     request = Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urlopen(request, timeout=30) as answer:
         return json.load(answer)
-
-
-@contextmanager
-def talking(url: str) -> Iterator[None]:
-    """Have a client that did the same to each: three messages wait, a durable subscription has one."""
-    with blocking.connect(url, client_id="ref-client") as connection, connection.session() as session:
-        producer = session.producer("queue://orders")
-        for number in range(3):
-            producer.send(f"m{number}", properties={"n": number})
-        session.consumer("topic://news", durable="sub")
-        session.producer("topic://news").send("hello")
-        yield
 
 
 def read(url: str, family: str) -> dict[str, dict[str, Any]]:
@@ -151,45 +116,12 @@ def settled(url: str, family: str) -> dict[str, dict[str, Any]]:
         time.sleep(0.1)
 
 
-def of_the_real_one(family: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    port = free_port()
-    try:
-        options = f"-javaagent:{agent()}=port={port},host=127.0.0.1,discoveryEnabled=false -Djmx=true"
-    except maven.Unavailable as why:
-        pytest.skip(str(why))
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
-    if family == "artemis":
-        broker: Any = artemis.Artemis(home, name="ref")
-    else:
-        broker = classic.Classic(home, name="ref", version=NEWER)
-        file = home / "activemq.xml"
-        text = file.read_text().replace('useJmx="false"', 'useJmx="true"')
-        file.write_text(text.replace("<persistenceAdapter>", MANAGED + "<persistenceAdapter>"))
-    broker.start()
-    try:
-        broker.await_ready()
-        with talking(broker.url):
-            return settled(f"http://127.0.0.1:{port}/jolokia/", family)
-    finally:
-        broker.kill()
-
-
-def of_ours(family: str, home: Path) -> dict[str, dict[str, Any]]:
-    port = free_port()
-    broker = Entrepot(home, name="ref", arguments=("--console", f"127.0.0.1:{port}"))
-    broker.start()
-    try:
-        listens("127.0.0.1", port)
-        with talking(broker.url):
-            return settled(f"http://127.0.0.1:{port}/{'console' if family == 'artemis' else 'api'}/jolokia", family)
-    finally:
-        broker.kill()
-
-
-@pytest.mark.parametrize("family", ["classic", "artemis"])
+@pytest.mark.parametrize("family", jolokias.FAMILIES)
 def test_attributes_are_those_of_the_real_one(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = of_ours(family, tmp_path / "ours")
-    real = of_the_real_one(family, tmp_path / "real", monkeypatch)
+    with jolokias.own(family, tmp_path / "ours") as (place, url), jolokias.talking(url):
+        ours = settled(place, family)
+    with jolokias.real(family, tmp_path / "real", monkeypatch) as (place, url), jolokias.talking(url):
+        real = settled(place, family)
     folder = os.environ.get("ENTREPOT_TABLES")
     if folder:
         (Path(folder) / f"jolokia-{family}.md").write_text(table(family, ours, real))

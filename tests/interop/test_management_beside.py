@@ -70,6 +70,8 @@ DEEDS: Final = (
     ("queue.orders", "resetMessagesKilled", ()),
     ("queue.orders", "pause", ()),
     ("queue.orders", "resume", ()),
+    ("address.orders", "block", ()),
+    ("address.orders", "unblock", ()),
     ("broker", "listSessions", ("nobody",)),
     ("broker", "listConsumersAsJSON", ("nobody",)),
     ("broker", "listRemoteAddresses", ("10.9.8.7",)),

@@ -5,6 +5,7 @@ The features of `mqtt_features.py` must give the same lines here as on Mosquitto
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import threading
@@ -12,12 +13,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import npm
 import pytest
 from classic import free_port
 from mqtt_features import Peer, transcript
 from ours import Entrepot, listens
 
 from promises import never
+from shell.certificates import PASSWORD, Certificates
 
 HOST = "127.0.0.1"
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
@@ -40,6 +43,8 @@ s.publish({destination: '/topic/st', body: 'gr\\u00fc\\u00df'});
 console.log(await got, s.connectedVersion);
 await s.deactivate();
 """
+SCRIPT_SAYS = ["js/0 10 q0 | js/1 1000 q1 | js/2 100000 q2", "gr\u00fc\u00df 1.2"]
+RHEA_SAYS = "1000 | 3 | 3 | 300000"
 RHEA = """
 import rhea from 'rhea'; import WebSocket from 'ws';
 const [url, port] = process.argv.slice(2);
@@ -74,12 +79,15 @@ class MqttBroker(Entrepot):
     """One broker that listens for MQTT and for WebSocket, too."""
 
     def __init__(self, home: Path) -> None:
-        self.mqtt, self.ws, self.amqp = free_port(), free_port(), free_port()
-        listen = tuple(f"--listen={scheme}://{HOST}:{port}" for scheme, port in self.ports().items())
-        super().__init__(home, arguments=listen)
+        self.mqtt, self.ws, self.wss, self.amqp = (free_port() for _ in range(4))
+        certificates = Certificates(home)
+        self.authority = certificates.authority
+        shown = {"wss": f"?keyStorePath={certificates.store}&keyStorePassword={PASSWORD.decode()}"}
+        places = ((scheme, f"{HOST}:{port}{shown.get(scheme, '')}") for scheme, port in self.ports().items())
+        super().__init__(home, arguments=tuple(f"--listen={scheme}://{place}" for scheme, place in places))
 
     def ports(self) -> dict[str, int]:
-        return {"mqtt": self.mqtt, "ws": self.ws, "amqp": self.amqp}
+        return {"mqtt": self.mqtt, "ws": self.ws, "wss": self.wss, "amqp": self.amqp}
 
     def up(self) -> MqttBroker:
         self.start().await_ready()
@@ -184,37 +192,35 @@ def test_nothing_confirmed_is_lost_and_nothing_of_qos_2_doubled_by_kill_9(tmp_pa
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where node finds the clients."""
     home = tmp_path_factory.mktemp("node")
-    if shutil.which("npm") is None:
-        pytest.skip("npm is not installed")
-    (home / "package.json").write_text('{"name": "clients", "private": true}')
     try:
-        made = subprocess.run(
-            ["npm", "install", "--silent", "--no-audit", "--no-fund", "mqtt@5", "@stomp/stompjs@7", "ws@8", "rhea@3"],
-            cwd=home, capture_output=True, timeout=60, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not bring its clients in time")
-    if made.returncode:
-        pytest.skip("npm could not bring its clients")
+        npm.link(home, "mqtt@5", "@stomp/stompjs@7", "ws@8", "rhea@3")
+    except npm.Unavailable as why:
+        pytest.skip(str(why))
     return home
 
 
-def run_script(home: Path, text: str, *arguments: str) -> list[str]:
+def run_script(home: Path, text: str, *arguments: str, trust: Path | None = None) -> list[str]:
     (home / "talk.mjs").write_text(text)
     command = ["node", "talk.mjs", *arguments]
-    found = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=30, check=False)
+    env = None if trust is None else {**os.environ, "NODE_EXTRA_CA_CERTS": str(trust)}
+    found = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=30, check=False, env=env)
     assert found.returncode == 0, found.stdout + found.stderr
     return found.stdout.splitlines()
 
 
 def test_mqtt_js_and_stomp_js_over_web_socket(broker: MqttBroker, scripts: Path) -> None:
-    assert run_script(scripts, SCRIPT, f"ws://{HOST}:{broker.ws}/") == [
-        "js/0 10 q0 | js/1 1000 q1 | js/2 100000 q2",
-        "gr\u00fc\u00df 1.2",
-    ]
+    assert run_script(scripts, SCRIPT, f"ws://{HOST}:{broker.ws}/") == SCRIPT_SAYS
+
+
+def test_all_three_over_web_socket_with_tls(broker: MqttBroker, scripts: Path) -> None:
+    place, trust = f"wss://{HOST}:{broker.wss}/", broker.authority
+    assert run_script(scripts, SCRIPT, place, trust=trust) == SCRIPT_SAYS
+    assert run_script(scripts, RHEA, place, str(broker.amqp), trust=trust)[1:] == [f"ws {RHEA_SAYS}"]
+    with pytest.raises(AssertionError, match=r"UNABLE_TO_VERIFY|unable to verify|self-signed"):
+        run_script(scripts, SCRIPT, place)  # whom it does not know it does not talk to
 
 
 def test_rhea_over_tcp_and_over_web_socket(broker: MqttBroker, scripts: Path) -> None:
     """Bodies of one frame, and of several."""
-    came = "1000 | 3 | 3 | 300000"
-    assert run_script(scripts, RHEA, f"ws://{HOST}:{broker.ws}/", str(broker.amqp)) == [f"tcp {came}", f"ws {came}"]
+    said = run_script(scripts, RHEA, f"ws://{HOST}:{broker.ws}/", str(broker.amqp))
+    assert said == [f"tcp {RHEA_SAYS}", f"ws {RHEA_SAYS}"]

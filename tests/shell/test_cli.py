@@ -290,6 +290,31 @@ def test_a_lease_from_attach_to_release(broker: Running) -> None:
     assert broker.do("receive", "/queue/a").stdout == "3\n4\n"
 
 
+def test_a_lease_with_bounds_of_time_and_octets(broker: Running) -> None:
+    broker.do("send", "/queue/bounds", given="".join(f"{number}" * 1_000 + "\n" for number in range(6)))
+
+    def lease(command: str, *arguments: str) -> Any:
+        done = broker.do("lease", command, "/queue/bounds", "nightly", *arguments, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    # all of them were sent after 1970-01-01T00:00:01
+    early = lease("attach", "--until", "1000")
+    assert early["until"] == 1000
+    assert lease("claim", "--epoch", str(early["epoch"]))["end"] == 0
+    epoch = str(lease("attach")["epoch"])
+    assert lease("claim", "--epoch", epoch, "--octets", "0")["end"] == 0
+    first = lease("claim", "--epoch", epoch, "--octets", "1")
+    assert first["end"] == 1, "one message always"
+    assert 1_000 < first["octets"] < 2_000
+    assert lease("claim", "--epoch", epoch, "--start", "0", "--octets", "9999") == {**first, "octets": 0}
+    assert lease("claim", "--epoch", epoch, "--octets", str(2 * first["octets"]))["end"] == 3
+    assert lease("claim", "--epoch", epoch, "--max", "1", "--octets", "999999")["end"] == 4, "whichever comes first"
+    assert lease("claim", "--epoch", epoch, "--octets", "999999")["end"] == 6
+    assert broker.do("lease", "claim", "/queue/bounds", "nightly", "--epoch", epoch, "--octets", "-1").returncode == 2
+    lease("release")
+
+
 def test_a_damaged_large_body_is_found_by_check_and_dies_alone(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     running = Running(tmp_path, "--data", data)

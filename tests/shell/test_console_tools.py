@@ -145,6 +145,13 @@ def test_pages_of_others_do_nothing(console: Console, headers: dict[str, str]) -
     assert console.ask(f"/api/jolokia/read/{QUEUE}orders/QueueSize").json["value"] == before
 
 
+def test_answers_are_json_unless_a_text_is_asked_for(console: Console) -> None:
+    assert console.ask("/api/jolokia/version").headers["content-type"] == "application/json"
+    text = console.ask("/api/jolokia/version?mimeType=text/plain")
+    assert text.headers["content-type"] == "text/plain; charset=utf-8"
+    assert text.json["status"] == 200
+
+
 def test_scripts_of_activemq_send_an_origin(console: Console) -> None:
     assert console.ask("/api/jolokia/version", headers={"Origin": "http://localhost"}).status == 200
 
@@ -175,6 +182,26 @@ def test_what_is_too_long_is_refused_and_others_are_served(console: Console) -> 
         told = link.recv(65536)
     assert told.count(b"HTTP/1.1") <= 2
     assert console.ask("/health/live").status == 200
+
+
+def test_a_client_that_holds_its_body_back_and_is_refused_is_not_misread(console: Console) -> None:
+    """Jolokia's Java client does: without a password first, then with one, on the same connection if it stays."""
+    host, _, port = urlsplit(console.url).netloc.partition(":")
+    head = b"POST /api/jolokia HTTP/1.1\r\nHost: localhost\r\nContent-Length: 18\r\nExpect: 100-continue\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as link:
+        link.sendall(head + b"Authorization: Basic none\r\n\r\n")
+        told = b""
+        while some := link.recv(65536):  # to its end: it is closed
+            told += some
+    assert told.startswith(b"HTTP/1.1 401")
+    assert b"connection: close" in told.lower()
+    with socket.create_connection((host, int(port)), timeout=10) as link:
+        link.sendall(head + b"\r\n")
+        assert link.recv(65536).startswith(b"HTTP/1.1 100")
+        link.sendall(b'{"type":"version"}')
+        answer = link.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" not in answer.lower()
 
 
 @pytest.mark.parametrize(

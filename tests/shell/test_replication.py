@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from certificates import Certificates
 from click.testing import CliRunner
 
 from entrepot.cli.ha import ha
+from entrepot.ha.failback import RETURNS_MAX
 from entrepot.journal.overflow import CHECK, STRETCH
 from pairs import ROUNDS, BrokerProcess, Connection, Producer, free_port, kept, until
 
@@ -297,6 +299,33 @@ def test_what_is_damaged_at_the_primary_is_not_copied_and_the_other_serves_when_
 
 
 @pytest.mark.timeout(120)
+def test_a_replica_that_comes_back_keeps_what_is_damaged_at_the_primary(copies: Copies) -> None:
+    first, second = copies.pair("--copies", "1")
+    producer = Producer(copies.ports, QUEUE)
+    producer.flow(500)
+    second.kill()
+    producer.flow(200)
+    path, at = a_segment(copies.folder / "store1")
+    before = path.read_bytes()
+    turn_over(copies.folder / "store0" / "journal" / path.name, at)
+    second = copies.start(1, "--copies", "1")
+    until(lambda: "is not made the same" in first.text(), "what it has otherwise is damaged there")
+    assert path.name in first.text()
+    assert not second.in_sync()
+    assert path.read_bytes()[at] == before[at]
+    (told,) = first.facts()["replication"]["verified"]
+    assert (told["name"], told["state"]) == ("beta", "damaged here")
+    assert first.serves()
+    second.kill()
+    shutil.rmtree(copies.folder / "store1")
+    second = copies.start(1, "--copies", "1")
+    until(second.in_sync, "an empty directory is made a copy of what the primary has")
+    until(lambda: first.facts()["replication"]["verified"] == [], "nothing is said against it")
+    producer.flow(200)
+    producer.stop()
+
+
+@pytest.mark.timeout(120)
 def test_a_damaged_large_body_is_found(copies: Copies) -> None:
     first, second = copies.pair("--copies", "1")
     sender = Connection(first.port)
@@ -336,6 +365,108 @@ def test_nobody_steps_down_for_one_that_is_eligible_and_gone(copies: Copies) -> 
     assert told.exit_code == 1
     assert "no other copy" in str(told.exception)
     assert first.serves()
+
+
+MINE = ("--part", "primary")
+GIVES_BACK = ("--part", "backup", "--failback")
+
+
+@pytest.mark.timeout(60 + 90 * ROUNDS)
+def test_a_primary_that_was_killed_has_its_store_back_once_it_is_in_sync(copies: Copies) -> None:
+    """Clients move once when it dies, and once when it is back; each confirmed message is there once."""
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(first.serves, "the primary serves")
+    second = copies.start(1, "--copies", "1", *GIVES_BACK)
+    until(second.in_sync, "the backup is in sync")
+    producer = Producer(copies.ports, QUEUE, repeats=True)
+    for turn in range(min(ROUNDS, 2)):  # each time it must be in sync for longer
+        producer.flow(300)
+        first.kill()
+        until(second.serves, "the backup serves")
+        producer.flow(300)
+        first = copies.start(0, "--copies", "1", *MINE)
+        until(first.in_sync, "the primary is a replica, in sync")
+        until(first.serves, "the primary has its store back", 60.0)
+        until(second.in_sync, "the backup is a replica again, in the same process")
+        assert second.process.poll() is None
+        assert second.text().count("the primary asks for its store back: alpha") >= turn + 1
+        standing = json.loads((copies.folder / "store1" / "replica.json").read_text())
+        assert len(standing["returned"]) == turn + 1
+    producer.flow(200)
+    producer.stop()
+    kept(producer, first.port)
+
+
+@pytest.mark.timeout(120)
+def test_a_backup_that_may_not_give_back_goes_on_and_a_primary_is_demoted_for_good(copies: Copies) -> None:
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(first.serves, "the primary serves")
+    second = copies.start(1, "--copies", "1", "--part", "backup")
+    until(second.in_sync, "the backup is in sync")
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(first)])
+    assert told.exit_code == 0, told.output
+    until(second.serves, "the backup serves")
+    until(first.in_sync, "the primary is its replica")
+    time.sleep(12)  # longer than a primary is waited for that is in sync
+    assert second.serves()
+    assert first.in_sync()
+
+
+BY_FILE = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
+<security-enabled>false</security-enabled><ha-policy><replication>{}</replication></ha-policy></core></configuration>
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_file_says_who_has_the_store_and_that_a_backup_ends_once_it_gave_it_back(copies: Copies) -> None:
+    for name, part in (
+        ("primary", "<primary/>"),
+        ("backup", "<backup><allow-failback>true</allow-failback><restart-backup>false</restart-backup></backup>"),
+    ):
+        (copies.folder / f"{name}.xml").write_text(BY_FILE.format(part))
+    second = copies.start(1, "--copies", "1", str(copies.folder / "backup.xml"))
+    until(lambda: "holds no copy" in str(second.facts().get("replication", {}).get("refusal")), "it begins no store")
+    first = copies.start(0, "--copies", "1", str(copies.folder / "primary.xml"))
+    until(first.serves, "the primary serves")
+    until(second.in_sync, "the backup is in sync")
+    assert first.stop() == 0  # failover-on-shutdown is of a shared store
+    until(second.serves, "the backup serves")
+    producer = Producer(copies.ports, QUEUE, repeats=True)
+    producer.flow(200)
+    first = copies.start(0, "--copies", "1", str(copies.folder / "primary.xml"))
+    until(first.serves, "the primary has its store back", 60.0)
+    producer.flow(200)
+    assert second.process.wait(30) == 0
+    producer.stop()
+    kept(producer, first.port)
+
+
+@pytest.mark.timeout(120)
+def test_a_store_that_was_given_back_too_often_is_kept_until_an_operator_says_so(copies: Copies) -> None:
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(first.serves, "the primary serves")
+    refusing = copies.start(1, "--copies", "1", *GIVES_BACK)
+    until(refusing.in_sync, "the backup is in sync")
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(first)])
+    assert told.exit_code == 1  # it would have its store back at once
+    assert "it would ask for its store at once" in str(told.exception)
+    assert refusing.stop() == 0
+    note = copies.folder / "store1" / "replica.json"
+    standing = json.loads(note.read_text())
+    note.write_text(json.dumps({**standing, "returned": [time.time_ns() // 1_000_000] * RETURNS_MAX}) + "\n")
+    second = copies.start(1, "--copies", "1", *GIVES_BACK)
+    until(second.in_sync, "the backup is in sync")
+    first.kill()
+    until(second.serves, "the backup serves")
+    first = copies.start(0, "--copies", "1", *MINE)
+    until(lambda: "it was given back 5 times within 24 h" in second.text(), "it keeps the store, and says why")
+    assert second.serves()
+    asked = CliRunner().invoke(ha, ["status", f"http://127.0.0.1:{second.status}", "--output", "json"])
+    assert "5 times within 24 h" in json.loads(asked.output.splitlines()[0])["note"]
+    assert second.facts()["replication"]["returned"] == RETURNS_MAX
+    told = CliRunner().invoke(ha, ["demote", "--url", url_of(second)])
+    assert told.exit_code == 0, told.output
+    until(first.serves, "an operator's word does it")
 
 
 @pytest.mark.timeout(120)

@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 import pytest
 
+from entrepot.base.errors import InvalidOption
+from entrepot.embedded import Broker
 from pairs import free_port
 from shell.daemon import Wire
 from shell.test_bridges import until_state
@@ -199,3 +201,19 @@ def test_without_the_option_nothing_is_loaded(tmp_path: Path) -> None:
     broker.stop()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
+
+
+def test_a_broker_inside_a_program_exports_too(collector: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    with Broker(name="within", otlp=collector, otlp_ratio=1) as broker:
+        sender = Wire(int(broker.uri("stomp").rpartition(":")[2]))
+        sender.send("/queue/orders", b"1")
+        until(lambda: any(span.name == "receive orders" for _, span in Collector.spans))
+        assert one("within", "receive").name == "receive orders"
+
+
+def test_variables_of_a_program_alone_do_not_ask_for_it(collector: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
+    assert Broker().node.options.telemetry is None
+    with pytest.raises(InvalidOption, match="there is none"):
+        Broker(otlp_ratio=0.5)

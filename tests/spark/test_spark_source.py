@@ -269,6 +269,8 @@ def told(error: BaseException | None) -> pipeline.PipelineError:
         ({"queue": None}, "nothing to read from"),
         ({"subscription": None}, "a stream needs a subscription"),
         ({"queu": "q"}, "did you mean 'queue'?"),
+        ({"maxOffsetsPerTrigger": "5"}, "use maxMessagesPerTrigger"),
+        ({"maxTriggerDelay": "5"}, "here it waits for none"),
         ({"maxMessagesPerTrigger": "none"}, "whole number"),
         ({"url": "stomp://127.0.0.1:1", "failoverTimeout": "0"}, "no broker answers at stomp://127.0.0.1:1"),
         ({"selector": "colour = "}, "selector"),

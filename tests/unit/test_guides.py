@@ -39,6 +39,9 @@ WITHIN = {
     "address-settings": "core",
     "ha-policy": "core",
     "connectors": "core",
+    "cluster-user": "core",
+    "cluster-password": "core",
+    "cluster-connections": "core",
     "bridges": "core",
     "grouping-handler": "core",
 }

@@ -295,6 +295,18 @@ EVENTS: Final = {
             "of the network check; the broker begins when one does",
         ),
         LogEvent("LOG-5026", "entrepot.ha", "%s cannot be run: %s", "the command of the network check"),
+        LogEvent(
+            "LOG-5027",
+            "entrepot.ha",
+            "%s keeps the store, which %s asks for: %s",
+            "its primary is in sync, and had it too often",
+        ),
+        LogEvent(
+            "LOG-5030",
+            "entrepot.ha",
+            "backup %d, of %s, %s: started again in %.0f s",
+            "a hosted backup died; after some deaths in a row it is given up",
+        ),
     ),
     "Console, clients, pipeline": (
         LogEvent(

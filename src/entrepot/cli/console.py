@@ -18,6 +18,7 @@ import click
 from entrepot.base.errors import InvalidOption
 from entrepot.base.places import host_and_port
 from entrepot.cli.log_options import log_arguments, log_options
+from entrepot.io.children import Pauses, end
 
 if TYPE_CHECKING:
     from entrepot.config.console import ConsolePlace, ConsoleSettings
@@ -248,20 +249,11 @@ class Beside:
             return
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        if process.stdin is not None:
-            process.stdin.close()
-        try:
-            async with asyncio.timeout(ENDING):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if self._process is not None:
+            await end(self._process, ENDING)
 
     async def _keep(self) -> None:
-        pause = PAUSE
+        pauses = Pauses(PAUSE, PAUSE_MOST, SETTLED)
         while True:
             began = time.monotonic()
             try:
@@ -273,7 +265,7 @@ class Beside:
             except OSError as error:  # no memory, no process left
                 how = f"could not be started: {error}"
             lived = time.monotonic() - began
-            pause = PAUSE if lived > SETTLED else min(PAUSE_MOST, pause * 2)
+            pause = pauses.died(lived)
             log.warning("the console %s after %.1f s; it is started again in %.0f s", how, lived, pause)
             await asyncio.sleep(pause)
 

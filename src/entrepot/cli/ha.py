@@ -17,6 +17,7 @@ from entrepot.base.errors import StoreUnusable, Unreachable
 from entrepot.cli.ha_copies import demote, promote_copy, verify
 from entrepot.cli.output import listing_option, output_option, show
 from entrepot.config.classic.stores import OWN
+from entrepot.config.hosted import name_of
 from entrepot.ha.lease import Record, decode, patience
 from entrepot.io.leases import LOCK
 from entrepot.io.ledger import Ledger
@@ -188,6 +189,8 @@ def _asked(url: str) -> list[dict[str, Any]]:
     copied = facts.get("replication", {})
     if copied.get("held"):
         note = "it confirms nothing, for want of copies"
+    elif copied.get("withheld"):
+        note = f"it keeps the store, whoever is primary: {copied['withheld']}"
     elif copied.get("refusal"):
         note = f"{note}; it may not be primary: {copied['refusal']}"
     row = {
@@ -200,7 +203,23 @@ def _asked(url: str) -> list[dict[str, Any]]:
         "note": note,
     }
     verified = {each["name"]: each for each in copied.get("verified", ())}
-    return [row, *(replica_row(each, verified.get(each["name"])) for each in copied.get("replicas", ()))]
+    found = [row, *(replica_row(each, verified.get(each["name"])) for each in copied.get("replicas", ()))]
+    return [*found, *_colocated(facts["broker"], facts.get("colocated", {}))]
+
+
+def _colocated(broker: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return who hosts the backup of ``broker``, and whose backups it hosts."""
+    wanted = facts.get("backup")
+    rows = [] if wanted is None else [{"broker": broker, "role": "backup wanted", "note": "no node hosts it"}]
+    if wanted is not None and wanted["host"]:
+        rows = [{"broker": broker, "role": "backup hosted", "note": f"by the node {wanted['host']}"}]
+    elif wanted is not None and wanted["state"] == "given up":
+        rows[0]["note"] = "no node hosts it, and it asks no more (backup-request-retries)"
+    for one in facts.get("hosts", ()):
+        row = {"broker": name_of(broker, one["number"]), "role": f"hosts a backup, {one['state']}"}
+        note = f"of the node {one['node']}, {one['directory']}; {one['restarts']} restarts"
+        rows.append({**row, "pid": one["pid"], "note": note})
+    return rows
 
 
 def replica_row(facts: Mapping[str, Any], verdict: Mapping[str, Any] | None = None) -> dict[str, Any]:

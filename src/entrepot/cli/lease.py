@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from entrepot.base.errors import ProtocolViolation
 from entrepot.cli import lines
 from entrepot.cli.dialogue import talking, url_option
 from entrepot.cli.managing import at_desk
@@ -50,7 +51,7 @@ epoch_option = click.option(
 
     \b
     entrepot lease attach /queue/orders nightly               # answers the epoch, say 1
-    entrepot lease claim /queue/orders nightly --epoch 1 --max 100
+    entrepot lease claim /queue/orders nightly --epoch 1 --max 100 --octets 1000000
     entrepot lease read /queue/orders nightly --epoch 1       # as often as you like
     entrepot lease settle /queue/orders nightly --epoch 1 --end 100
     entrepot lease release /queue/orders nightly
@@ -75,9 +76,18 @@ def lease() -> None:
     metavar="WHERE",
     help="Where a lease begins that is new: earliest, latest, or a time in ms since 1970.  [default: earliest]",
 )
-def attach(*, queue: str, group: str, subscription: str, url: str, output: str, selector: str, begins: str) -> None:
+@click.option(
+    "--until",
+    type=click.IntRange(min=1),
+    metavar="MS",
+    help="Claim nothing that was stamped later, a time in ms since 1970; until the next `attach`.  [default: no bound]",
+)
+def attach(
+    *, queue: str, group: str, subscription: str, url: str, output: str, selector: str, begins: str, until: int | None
+) -> None:
     """Become the reader of GROUP; whoever was it before is refused from now on."""
-    given = {name: text for name, text in (("selector", selector), ("from", begins)) if text}
+    bound = "" if until is None else str(until)
+    given = {name: text for name, text in (("selector", selector), ("from", begins), ("until", bound)) if text}
     _answer("ATTACH", _shard(queue, subscription), group, url, output, given)
 
 
@@ -86,6 +96,11 @@ def attach(*, queue: str, group: str, subscription: str, url: str, output: str, 
 @epoch_option
 @click.option("--max", "most", type=click.IntRange(min=1), default=1_000, show_default=True, help="How many at most.")
 @click.option("--start", type=click.IntRange(min=0), help="Position to begin at.  [default: the tail]")
+@click.option(
+    "--octets",
+    type=click.IntRange(min=0),
+    help="End with the message that reaches so many octets of headers and bodies.  [default: any number]",
+)
 @click.option("--wait", type=click.IntRange(0, 60_000), default=0, help="Wait so many ms while there is nothing.")
 def claim(
     *,
@@ -97,12 +112,16 @@ def claim(
     epoch: int,
     most: int,
     start: int | None,
+    octets: int | None,
     wait: int,
 ) -> None:
-    """Take messages from the queue; "end" is the position behind the last of them, "more" how many wait behind it."""
+    """Take messages from the queue; "end" is the position behind the last of them, "more" how many wait behind it.
+
+    With --octets, "octets" says how many the messages have that were added: what was claimed before behind --start is
+    the answer as it is, and adds none.
+    """
     fields = {"epoch": str(epoch), "max": str(most), "wait": str(wait)}
-    if start is not None:
-        fields["start"] = str(start)
+    fields.update({name: str(value) for name, value in (("start", start), ("octets", octets)) if value is not None})
     _answer("CLAIM", _shard(queue, subscription), group, url, output, fields)
 
 
@@ -189,6 +208,9 @@ def _answer(command: str, shard: dict[str, str], group: str, url: str, output: s
             return await dialogue.ask(dialogue.client.request(command, {**shard, "group": group, **fields}))
 
     answer = runtime.run(ask())
+    for bound in ("until", "octets"):
+        if bound in fields and bound not in answer:
+            raise ProtocolViolation(f"the broker does not know --{bound}, and obeyed the rest", remedy="upgrade it")
     row: dict[str, Any] = {"queue": shard.get("queue", shard.get("topic", "")), "group": group}
     row.update({name: int(text) for name, text in answer.items() if name != "receipt-id" and text.isdigit()})
     show([row], (*COLUMNS, *(name for name in row if name not in COLUMNS)), output)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from entrepot.cli.values import SIZE
+from entrepot.ha.lease import PARTS
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
@@ -24,6 +25,17 @@ OPTIONS: Final = (
         multiple=True,
         metavar="HOST:PORT",
         help="--replication of another broker of the store. Repeat.",
+    ),
+    click.option(
+        "--part",
+        type=click.Choice(PARTS),
+        help="With --ha replication: primary: the store is this broker's, and it asks for it when it is back; backup: "
+        "it serves while the primary cannot, and begins no store; either (default): whoever is first.",
+    ),
+    click.option(
+        "--failback/--no-failback",
+        default=None,
+        help="Of a --part backup: it gives the store back to the primary once that is in sync, or goes on (default).",
     ),
     click.option(
         "--copies",

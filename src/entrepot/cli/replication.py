@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption
-from entrepot.ha.lease import DURATION, LeaseOptions
+from entrepot.ha.lease import BACKUP, DURATION, EITHER, LeaseOptions
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.replication_options import PATIENCE, ReplicationOptions
 from entrepot.ha.standing import SYNCED
@@ -71,7 +71,30 @@ def replicated(
         )
     check_places(options)
     duration = DURATION if lease_duration is None else int(lease_duration * SECOND)
-    return SharedStoreOptions(locker=locker, lease=LeaseOptions(duration), status=status or "", replication=options)
+    part, failback, restart = _part(given, sharing)
+    return SharedStoreOptions(
+        locker=locker,
+        lease=LeaseOptions(duration),
+        status=status or "",
+        part=part,
+        allow_failback=failback,
+        restart_backup=restart,
+        replication=options,
+    )
+
+
+def _part(given: Mapping[str, Any], sharing: Sharing | None) -> tuple[str, bool, bool]:
+    """Return what this broker is to others, whether it gives its store back, and then waits. Raises InvalidOption."""
+    part = given["--part"] or (EITHER if sharing is None else sharing.part)
+    failback = given["--failback"]
+    if failback is None:
+        failback = sharing is not None and sharing.allow_failback and part == BACKUP
+    if failback and part != BACKUP:
+        raise InvalidOption(
+            f"--failback is of a backup, and this broker is {part}: it has nobody to give its store back to",
+            remedy="say --part backup here, and --part primary on the broker that is to have the store",
+        )
+    return part, failback, sharing is None or sharing.restart_backup
 
 
 def _secret(path: Path | None) -> str:

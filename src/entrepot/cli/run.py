@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from entrepot.cli.pinger import Pinger
     from entrepot.cluster.networks.options import NetworkConnectorOptions
     from entrepot.config.console import ConsoleSettings
-    from entrepot.config.model import Sharing
+    from entrepot.config.model import Colocation, Sharing
     from entrepot.config.reading import Reading
     from entrepot.config.security import Security
     from entrepot.ha.options import SharedStoreOptions
@@ -163,6 +163,16 @@ DEFAULT_DATA: Final = "entrepot-data"
     help="Stop when standard input ends, as after SIGTERM: whoever started this broker may end in any "
     "way, and leaves no broker behind.",
 )
+@click.option(
+    "--backup-of",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    hidden=True,
+    help="Of a process that a node with <colocated> starts: the store whose backup it is.",
+)
+@click.option(
+    "--backup-number", type=click.IntRange(min=1), default=1, hidden=True, help="Which of those of its host it is."
+)
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
 @otlp_options
 @log_options
@@ -192,6 +202,8 @@ def run(
     ha: str | None,
     replication: str | None,
     peers: tuple[str, ...],
+    part: str | None,
+    failback: bool | None,
     copies: int | None,
     confirm: str | None,
     copy_limit: int | None,
@@ -207,6 +219,8 @@ def run(
     trace: Path | None,
     trace_limit: int,
     until_eof: bool,
+    backup_of: Path | None,
+    backup_number: int,
     no_uvloop: bool,
     otlp: tuple[str | None, float | None, int | None],
     log_level: str,
@@ -239,17 +253,25 @@ def run(
     policies = read_settings(settings)
     networks = read_connectors(connect, duplex=duplex)
     security = None if users is None else read_users(users)
-    written = None if configuration is None else configured(configuration, defines, properties, strict=strict)
+    slot = _slot(backup_of, backup_number)
+    written = (
+        None if configuration is None else configured(configuration, defines, properties, strict=strict, slot=slot)
+    )
     if written is not None:
         name = name if _given("name") else written.name
         data = data if _given("data") or written.data is None else written.data
         ephemeral = ephemeral or (written.data is None and not _given("data"))
+    console, trace, ports_file, ephemeral = _kept(slot, console, trace, ports_file, ephemeral=ephemeral)
+    name, data, listen, status = _as_backup(written, slot, data, name=name, listen=listen, status=status)
+    colocation = _colocation(written, slot, ha=ha, ephemeral=ephemeral)
     page = planned(console, written)
     said = options_of(click.get_current_context(), policies)
     sharing = None if written is None or written.config is None or ephemeral else written.config.sharing
     copied = {
         "--replication": replication,
         "--peer": peers,
+        "--part": part,
+        "--failback": failback,
         "--copies": copies,
         "--confirm": confirm,
         "--copy-limit": copy_limit,
@@ -290,6 +312,8 @@ def run(
         standing = DEFAULT_LISTEN if written is None and not listen else ()
         made.said = [*said, *(Said("--listen", str(at), uri, source=DEFAULT) for at, uri in enumerate(standing, 1))]
         made.telemetry = watching
+        made.colocation = colocation
+        made.command = [sys.executable, *sys.orig_argv[1:]]
         return made
 
     looks = _pinger(written)
@@ -317,6 +341,59 @@ def _check_together(*, configured: bool, about_one: bool, ephemeral: bool, ha: s
         raise InvalidOption("-D and --strict are about a configuration, and there is none", remedy="name its file")
     if ha is not None and ephemeral:
         raise InvalidOption("--ephemeral keeps nothing on disk, so there is no store to share", remedy="leave one out")
+
+
+def _slot(directory: Path | None, number: int) -> tuple[Path, int] | None:
+    """Return whose store a hosted backup waits for, and its number; None for a broker that is none."""
+    return None if directory is None else (directory, number)
+
+
+def _kept(
+    slot: tuple[Path, int] | None, console: str | None, trace: Path | None, ports_file: Path | None, *, ephemeral: bool
+) -> tuple[str | None, Path | None, Path | None, bool]:
+    """Return what a hosted backup has of this: nothing that its host has, and always a store."""
+    return (console, trace, ports_file, ephemeral) if slot is None else ("none", None, None, False)
+
+
+def _colocation(
+    written: NodeOptions | None, slot: tuple[Path, int] | None, *, ha: str | None, ephemeral: bool
+) -> Colocation | None:
+    """Return how backups are hosted. Raises InvalidOption where the lock is not the one that a host would look at."""
+    from entrepot.config.hosted import colocation_of  # noqa: PLC0415 - a broker without a file needs none
+
+    found = None if written is None or ephemeral or slot is not None else colocation_of(written.config)
+    if found is not None and ha is not None:
+        raise InvalidOption(
+            "the file says <colocated>, and --ha says otherwise who shares which store",
+            remedy="leave --ha, --locker and --lease-duration out, or take <colocated> out",
+        )
+    return found
+
+
+def _as_backup(
+    written: NodeOptions | None,
+    slot: tuple[Path, int] | None,
+    data: Path,
+    *,
+    name: str,
+    listen: tuple[str, ...],
+    status: str | None,
+) -> tuple[str, Path, tuple[str, ...], str | None]:
+    """Return name, directory, listeners and status page, those of a hosted backup for one. Raises InvalidOption."""
+    if slot is None:
+        return name, data, listen, status
+    from entrepot.base.places import host_and_port  # noqa: PLC0415 - few brokers are one
+    from entrepot.config.hosted import name_of, shifted  # noqa: PLC0415
+
+    directory, number = slot
+    if written is None or written.config is None or written.colocation is None:
+        raise InvalidOption("--backup-of is said by a broker whose file has <colocated>, for a process of its own")
+    offset = written.colocation.port_offset * number
+    if status is not None:
+        host, port = host_and_port(status, "0.0.0.0:8162", everywhere=True)
+        status = f"{host or '0.0.0.0'}:{port + offset}" if port else status
+    name = name_of(name, number) if _given("name") else name
+    return name, directory, tuple(shifted(one, offset) for one in listen), status
 
 
 def shared_store(
@@ -372,26 +449,40 @@ def _given(option: str) -> bool:
     return click.get_current_context().get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
 
 
-def configured(configuration: str, defines: tuple[str, ...], properties: str = "", *, strict: bool) -> NodeOptions:
-    """Return what a file says, and show its findings. Raises InvalidConfiguration where one is an error."""
+def configured(
+    configuration: str,
+    defines: tuple[str, ...],
+    properties: str = "",
+    *,
+    strict: bool,
+    slot: tuple[Path, int] | None = None,
+) -> NodeOptions:
+    """Return what a file says, and show its findings. Raises InvalidConfiguration where one is an error.
+
+    ``slot``: the broker is the hosted backup of that number, of the store in that directory.
+    """
     from entrepot.cli.configuration import counted, examine, show  # noqa: PLC0415 - a broker without a file needs no XML
     from entrepot.io.reloading import Origin  # noqa: PLC0415
     from entrepot.journal.log import JournalOptions  # noqa: PLC0415
     from entrepot.node_options import NodeOptions  # noqa: PLC0415
 
-    def read() -> Reading:
+    def written() -> Reading:
         found = examine(configuration, defines, properties)
         findings = found.findings.strict() if strict else found.findings
         return replace(found, findings=findings, config=None if findings.errors else found.config)
 
-    reading = read()
+    def read() -> Reading:
+        return _of_slot(written(), slot)
+
+    whole = written()
+    reading = _of_slot(whole, slot)
     config, findings = reading.config, reading.findings
     show(findings)
     if config is None:
         raise InvalidConfiguration(
             f"{configuration}: {counted(findings)}: it does not start", remedy="see above what to do about each"
         )
-    return NodeOptions(
+    made = NodeOptions(
         name=config.broker.name,
         data=Path(config.store.directory) if config.store.directory else None,
         listen=[connector.uri for connector in config.connectors],
@@ -400,6 +491,20 @@ def configured(configuration: str, defines: tuple[str, ...], properties: str = "
         config=config,
         origin=Origin(read, reading),
     )
+    if slot is not None:
+        from entrepot.config.hosted import colocation_of  # noqa: PLC0415 - few brokers are one
+
+        made.colocation = colocation_of(whole.config)
+    return made
+
+
+def _of_slot(reading: Reading, slot: tuple[Path, int] | None) -> Reading:
+    """Return what a file says for the hosted backup of that store and number; as it is for a broker that is none."""
+    if slot is None or reading.config is None:
+        return reading
+    from entrepot.config.hosted import hosted  # noqa: PLC0415 - few brokers are one
+
+    return replace(reading, config=hosted(reading.config, str(slot[0]), slot[1]))
 
 
 def read_users(path: Path) -> Security:

@@ -28,7 +28,7 @@ _LIMIT: Final = click.option(
     "--otlp-limit",
     type=click.IntRange(0),
     metavar="N",
-    help="With --otlp: how many messages are recorded in a second at most (25); 0: no limit.",
+    help="With --otlp: how many messages are recorded in a second at most (10); 0: no limit.",
 )
 
 

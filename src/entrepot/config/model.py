@@ -143,6 +143,24 @@ class Sharing(Struct, frozen=True, kw_only=True):
     allow_failback: bool = False
     restart_backup: bool = True
     copies: Copying | None = None
+    colocation: Colocation | None = None
+
+
+class Colocation(Struct, frozen=True, kw_only=True):
+    """Nodes that host one another's backups (artemis.md 2.5). ``requests``: this one wants a backup at another.
+
+    ``backup``: what a backup is that it hosts, up to ``backups_max`` of them. Their ports are ``port_offset`` higher
+    than this node's, for the second twice as much, but for the connectors in ``excludes``. ``retries``: rounds more in
+    which all nodes are asked, -1 for no end, ``retry_ms`` apart.
+    """
+
+    backup: Sharing
+    requests: bool = False
+    backups_max: int = 1
+    retries: int = -1
+    retry_ms: int = 5_000
+    port_offset: int = 100
+    excludes: tuple[str, ...] = ()
 
 
 class Connector(Struct, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ import time
 from typing import Any, Final
 
 from entrepot.base.errors import AccessDenied, EntrepotError
+from entrepot.io.logs import FIELDS, STRANGER
 
 COOKIE: Final = "entrepot_session"
 SESSION_IDLE: Final = 30 * 60.0  # s
@@ -143,7 +144,10 @@ def basic(header: str) -> tuple[str, str] | None:
 def audit(
     user: str, peer: str, broker: str, what: str, about: dict[str, Any], error: EntrepotError | None, result: object
 ) -> None:
-    """Write one line of the audit log: who did what to which, and what came of it."""
+    """Write one line of the audit log: who did what to which, and what came of it.
+
+    No ``user``, and an ``error``: a stranger was not let in. He can knock as often as he likes, so that is limited.
+    """
     line = {
         "code": "ENT-AUDIT-1",
         "user": user or "anonymous",
@@ -153,7 +157,8 @@ def audit(
         **about,
         "result": _told(result) if error is None else f"{error.code}: {error.message}"[:300],
     }
-    audit_log.info("%s", json.dumps(line, ensure_ascii=True, default=str), extra={"fields": line})
+    extra = {FIELDS: line, STRANGER: not user and error is not None}
+    audit_log.info("%s", json.dumps(line, ensure_ascii=True, default=str), extra=extra)
 
 
 def _told(result: object) -> str:

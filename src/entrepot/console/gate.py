@@ -184,7 +184,11 @@ def address_of(request: Request) -> str:
 
 
 class Shield:
-    """Around the whole application: headers on every answer, and no body that is too long."""
+    """Around the whole application: headers on every answer, and no body that is too long.
+
+    A client that waits for "100 Continue" and is refused before its body was asked for leaves the body out and sends
+    its next request (RFC 9110, 10.1.1); the connection is closed then, since its octets could no longer be told apart.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app: Final = app
@@ -203,10 +207,12 @@ class Shield:
             await PlainTextResponse("the request is too long", 413, HEADERS)(scope, receive, send)
             return
         got = 0
+        waits = headers.get(b"expect", b"").lower() == b"100-continue"  # whoever asks holds its body back
 
         async def bounded() -> Message:
-            nonlocal got
+            nonlocal got, waits
             message = await receive()
+            waits = False
             got += len(message.get("body", b""))
             if got > BODY_MAX:
                 raise HTTPException(413, "the request is too long")
@@ -216,6 +222,8 @@ class Shield:
             if message["type"] == "http.response.start":
                 known = {name.lower() for name, _ in message["headers"]}
                 more = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
+                if waits:  # nobody asked for the body, so it does not come: what does would be read as a part of it
+                    more.append((b"connection", b"close"))
                 message = {**message, "headers": [*message["headers"], *(one for one in more if one[0] not in known)]}
             await send(message)
 

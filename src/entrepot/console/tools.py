@@ -31,7 +31,7 @@ from entrepot.core.operators.overlook import OLD_MS
 from entrepot.core.operators.views import QueueView
 from entrepot.management.view import Asker, BrokerView
 
-JSON_TYPE: Final = "text/plain; charset=utf-8"  # as Jolokia's own default; `mimeType` changes it
+PLAIN_TYPE: Final = "text/plain; charset=utf-8"  # where `mimeType` asks for it; jolokia.js takes such answers for texts
 EXPLAINED: Final = 20  # queues whose reasons a detailed scrape asks for
 CONSUMERS: Final = 1_000
 READ_MOST: Final = 30.0  # s that a GET of a message may wait
@@ -299,7 +299,7 @@ def _header(text: str) -> str:
 
 def _json(answers: list[dict[str, Any]], several: bool, config: dict[str, Any]) -> Response:
     body = json.dumps(answers if several else answers[0], default=str)
-    kind = JSON_TYPE if config.get("mimeType", "text/plain") == "text/plain" else "application/json"
+    kind = PLAIN_TYPE if config.get("mimeType") == "text/plain" else "application/json"  # as Jolokia 2 decides it
     return Response(body, media_type=kind)
 
 

@@ -8,15 +8,19 @@ here, in order, so that what compaction removes need not be kept for anybody, an
 Files are read away from the loop (`Piece`): what is asked for now is sent when it has been read. A piece follows its
 file to a new name and is forgotten with it; what is written to it meanwhile is still to come, again.
 
-A range that the replica has already (`theirs`) is probed with a digest first; only what differs is sent.
+A range that the replica has already (`theirs`) is probed with a digest first; only what differs is sent, and only once
+the file's checksums were looked at here: where it is damaged in that place, what the replica has may be the last sound
+copy (`flaw`), and nothing is sent that would replace it.
 """
 
 from __future__ import annotations
 
 from _blake2 import blake2b  # as in `core/sending/copies.py`
+from collections.abc import Mapping
 from typing import Final
 
 from entrepot.ha.stream import PIECE, PROBE, WRITE, Frame
+from entrepot.journal.inspect import Damage
 from entrepot.journal.ports import SCRATCH
 
 DIGEST: Final = 16
@@ -55,7 +59,8 @@ class Piece:
 class CatchUp:
     """The ranges of one replica. ``probing``: answers that are outstanding; ``sent``: octets of files sent so far.
 
-    ``reading``: pieces on their way from the disk, in the order in which they were asked for.
+    ``reading``: pieces on their way from the disk, in the order in which they were asked for. ``doubts``: stretches
+    that the replica has otherwise, by file, until it was looked at here; ``flaw``: what is damaged of them here.
     """
 
     probing_max = PROBING_MAX
@@ -66,6 +71,9 @@ class CatchUp:
         self.ranges: Final[dict[str, Range]] = {}
         self.redo: Final[list[tuple[str, int, int]]] = []
         self.reading: Final[list[Piece]] = []
+        self.doubts: Final[dict[str, list[tuple[int, int]]]] = {}
+        self.flaw = ""
+        self._examined: Final[dict[str, list[Damage] | None]] = {}  # by file; None while it is being looked at
         self.probing = 0
         self.sent = 0
         self.same = 0
@@ -101,6 +109,9 @@ class CatchUp:
             if each.name == scratch:
                 each.name = name
         self.redo[:] = [(name if each[0] == scratch else each[0], each[1], each[2]) for each in self.redo]
+        doubts = self.doubts.pop(scratch, None)
+        if doubts is not None:
+            self.doubts[name] = doubts
 
     def dropped(self, name: str) -> None:
         """The file is gone, or begins anew."""
@@ -109,6 +120,8 @@ class CatchUp:
             if each.name == name:
                 each.name = ""
         self.redo[:] = [each for each in self.redo if each[0] != name]
+        self.doubts.pop(name, None)
+        self._examined.pop(name, None)
 
     # -- what the replica says -----------------------------------------------------------------------------------------
 
@@ -116,16 +129,52 @@ class CatchUp:
         """A probe is answered. The file may have been dropped, or been made anew, meanwhile: then it says nothing."""
         self.probing = max(0, self.probing - 1)
         if lacks:
-            self.again(name, offset, length)
+            self.doubts.setdefault(name, []).append((offset, length))
         else:
             self.same += length
+
+    # -- what is in doubt ----------------------------------------------------------------------------------------------
+
+    def to_examine(self, ends: Mapping[str, int]) -> list[str]:
+        """Return which of the files in ``ends`` are to be looked at, and judge what is in doubt of those that were."""
+        asked: list[str] = []
+        for name in list(self.doubts):
+            if name not in ends:
+                del self.doubts[name]  # it has gone, or only the replica knows it
+            elif name not in self._examined:
+                self._examined[name] = None
+                asked.append(name)
+            else:
+                self._judge(name)
+        return asked
+
+    def examined(self, name: str, damaged: list[Damage]) -> None:
+        """The file ``name`` was looked at, unless it has another name by now, or is gone."""
+        if name in self._examined:
+            self._examined[name] = damaged
+
+    def _judge(self, name: str) -> None:
+        damaged = self._examined[name]
+        if damaged is None:
+            return
+        for offset, length in self.doubts.pop(name):
+            wrong = [each.what for each in damaged if each.at < offset + length and offset < each.end]
+            if wrong:
+                self.flaw = self.flaw or wrong[0]
+            else:
+                self.sound(name, offset, length)
+
+    def sound(self, name: str, offset: int, length: int) -> None:
+        """What is here of a stretch that the replica has otherwise is as it was written."""
+        self.again(name, offset, length)
 
     # -- what is sent --------------------------------------------------------------------------------------------------
 
     def left(self) -> int:
         """Return how many octets are still to come, or to be compared."""
         ranges = sum(max(0, each.end - each.at) for each in self.ranges.values())
-        return ranges + sum(length for _, _, length in self.redo) + self.under_way()
+        doubts = sum(length for each in self.doubts.values() for _, length in each)
+        return ranges + sum(length for _, _, length in self.redo) + doubts + self.under_way()
 
     def under_way(self) -> int:
         """Return how many octets are being read to be sent."""
@@ -133,7 +182,7 @@ class CatchUp:
 
     def done(self) -> bool:
         """Say whether nothing is left, and nothing is open."""
-        return not self.probing and not self.redo and not self.ranges and not self.reading
+        return not (self.probing or self.redo or self.ranges or self.reading or self.doubts)
 
     def next(self, ends: dict[str, int]) -> Piece | None:
         """Return what to read next, None when there is nothing at this moment; `read` takes what it holds.

@@ -48,11 +48,7 @@ class Verdict:
 
 
 class Comparison(CatchUp):
-    """What is to be compared with one replica. ``doubts``: what it has otherwise, and was not looked at here yet.
-
-    ``open``: doubts that are being looked at; ``flaw``: what is damaged here; ``differs``: what is sound here, and is
-    otherwise there.
-    """
+    """What is to be compared with one replica. ``differs``: what is sound here, and is otherwise there."""
 
     probing_max = AT_A_TIME
 
@@ -61,9 +57,6 @@ class Comparison(CatchUp):
         super().__init__(bandwidth)
         self.ranges.update({each: Range(0, end, end) for each, end in ends.items()})
         self.verdict: Final = Verdict(name, sum(ends.values()), now)
-        self.doubts: Final[list[tuple[str, int]]] = []
-        self.open = 0
-        self.flaw = ""
         self.differs = ""
 
     def price(self, piece: Piece) -> int:
@@ -72,10 +65,12 @@ class Comparison(CatchUp):
 
     def answered(self, name: str, offset: int, length: int, *, lacks: bool) -> None:
         """A stretch is the same there, or is in doubt."""
-        self.probing = max(0, self.probing - 1)
         self.verdict.compared += length
-        if lacks:
-            self.doubts.append((name, offset))
+        super().answered(name, offset, length, lacks=lacks)
+
+    def sound(self, name: str, offset: int, length: int) -> None:
+        """The replica differs, and is not right."""
+        self.differs = self.differs or f"{name} at octet {offset}"
 
     def missed(self, piece: Piece, *, no_file: bool) -> bool:
         """``piece`` could not be read: because it has another name by now, or it is damaged here."""
@@ -89,7 +84,3 @@ class Comparison(CatchUp):
         """Compare it under its name of now."""
         found = self.ranges.setdefault(name, Range(offset, offset + length, offset + length))
         found.at = min(found.at, offset)
-
-    def done(self) -> bool:
-        """Say whether all is compared, and nothing is in doubt."""
-        return super().done() and not self.doubts and not self.open

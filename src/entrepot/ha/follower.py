@@ -10,6 +10,7 @@ from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.catchup import CatchUp
 from entrepot.ha.standing import RECEIVED
+from entrepot.journal.inspect import Damage
 
 Fetched = Callable[[bytes | EntrepotError], None]
 
@@ -54,12 +55,15 @@ class Host:
         """
         raise NotImplementedError
 
-    def examine(self, name: str, then: Callable[[str], None]) -> None:
-        """Look away from the loop whether the checksums in a file are right; later call ``then`` with what is not."""
+    def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
+        """Look away from the loop whether the checksums in a file are right; later call ``then`` with what is not.
+
+        It sees all that was asked of the disk before, as `fetch` does.
+        """
         raise NotImplementedError
 
-    def asked_back(self, name: str) -> None:
-        """The broker ``name``, whose store it is, is in sync and wants to serve."""
+    def asked_back(self, follower: Follower) -> None:
+        """The broker of ``follower``, whose store it is, is in sync and wants to serve: asked again and again."""
         raise NotImplementedError
 
 
@@ -67,6 +71,7 @@ class Follower:
     """One replica, as its primary sees it. Numbers of syncs, octets, instants."""
 
     def __init__(self, link: Link, copy: str, name: str, now: Instant, catch_up: CatchUp) -> None:
+        """``copy``: of its directory; ``name``: of its broker."""
         self.link: Final = link
         self.copy: Final = copy
         self.name: Final = name
@@ -80,7 +85,8 @@ class Follower:
         self.heard: Instant = now
         self.owes: Instant = -1  # since when it owes the answer to a sync
         self.pinged: Instant = now
-        self.since: Instant = now
+        self.since: Instant = -1  # it is in sync since then
+        self.gives_back = False  # it would give the store back to who is primary by the configuration
         self.allowed = 0.0
         self.allowed_at: Instant = now
 

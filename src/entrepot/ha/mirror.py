@@ -47,12 +47,15 @@ class Audience:
 
 
 class Mirror(JournalPort):
-    """``ends``: the files that are, or are on their way to the disk, with their lengths."""
+    """``ends``: the files that are, or are on their way to the disk, with their lengths; ``growing``: bodies that are
+    not whole yet.
+    """
 
     def __init__(self, files: JournalPort) -> None:
         self.files: Final = files
         self.audience = Audience()
         self.ends: Final[dict[str, int]] = {}
+        self.growing: Final[dict[str, bool]] = {}
         self.syncs = 0
         self._closed = False
         self._events = JournalEvents()
@@ -145,6 +148,7 @@ class Mirror(JournalPort):
         """Make an empty blob."""
         name = f"{int(blob_id)}.blob"
         self.ends[name] = 0
+        self.growing[name] = True
         self.files.blob_create(blob_id)
         self.audience.created(name, 0)
 
@@ -158,13 +162,16 @@ class Mirror(JournalPort):
 
     def blob_seal(self, blob_id: int) -> None:
         """Make the blob durable before what is asked for later."""
+        name = f"{int(blob_id)}.blob"
+        self.growing.pop(name, None)
         self.files.blob_seal(blob_id)
-        self.audience.sealed(f"{int(blob_id)}.blob")
+        self.audience.sealed(name)
 
     def blob_drop(self, blob_id: int) -> None:
         """Remove a blob."""
         name = f"{int(blob_id)}.blob"
         self.ends.pop(name, None)
+        self.growing.pop(name, None)
         self.files.blob_drop(blob_id)
         self.audience.dropped(name)
 
@@ -172,6 +179,7 @@ class Mirror(JournalPort):
         """Give a blob a name under which it is none any more."""
         name = f"{int(blob_id)}.blob"
         self.ends.pop(name, None)
+        self.growing.pop(name, None)
         self.files.blob_set_aside(blob_id)
         self.audience.put_aside(name)
 

@@ -8,11 +8,12 @@ from typing import Final
 
 from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import EntrepotError
-from entrepot.ha.catchup import Piece
+from entrepot.ha.catchup import CatchUp, Piece
 from entrepot.ha.follower import Follower, Host, Stage
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.stream import encode
+from entrepot.journal.inspect import Damage
 
 READING_MAX: Final = 4
 """Pieces that are read at a time for one replica: 1 MiB, so that the disk does not wait for the loop."""
@@ -41,8 +42,10 @@ class Pieces:
         return [each for each in self.followers if each.stage is Stage.IN_SYNC]
 
     def ask(self, follower: Follower, now: Instant) -> None:
-        """Have pieces read, as many as are wanted under way."""
+        """Have pieces read, as many as are wanted under way, and files looked at that are in doubt."""
         catch_up = follower.catch_up
+        for name in catch_up.to_examine(self.mirror.ends):
+            self.host.examine(name, partial(self._examined, follower, catch_up, name))
         bandwidth = catch_up.bandwidth or self.options.bandwidth
         if bandwidth:
             follower.allowed = min(
@@ -58,6 +61,11 @@ class Pieces:
             if bandwidth:
                 follower.allowed -= catch_up.price(piece)
             self.host.fetch(piece.name, piece.at, piece.length, partial(self._fetched, follower, piece))
+
+    def _examined(self, follower: Follower, catch_up: CatchUp, name: str, damaged: list[Damage]) -> None:
+        if follower in self.followers and follower.catch_up is catch_up:
+            catch_up.examined(name, damaged)
+            self.then(follower, "")
 
     def _fetched(self, follower: Follower, piece: Piece, found: bytes | EntrepotError) -> None:
         if follower not in self.followers:

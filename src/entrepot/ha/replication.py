@@ -231,6 +231,8 @@ class Replication(Audience):
         latest = self._proposals[-1][1] if self._proposals else self.recorded_now
         wanted = self._wanted()
         if wanted == latest:
+            if not self._proposals:
+                _welcome(self, self._now)  # who came back never left the record, where enough copies are asked for
             return
         self._serial += 1
         self._proposals.append((self._serial, wanted))
@@ -248,10 +250,7 @@ class Replication(Audience):
             if number == serial:
                 self.recorded_now = eligible
         self._proposals = [each for each in self._proposals if each[0] > serial]
-        for each in self.followers:
-            if each.stage is Stage.RECORDING and self.recorded_now.get(each.copy) == self.epoch:
-                each.stage = Stage.IN_SYNC
-                self.host.say(f"{each.name} is in sync with {self.name}: it may take over", loud=False)
+        _welcome(self, self._now)
         self._release()
 
     # -- replicas ------------------------------------------------------------------------------------------------------
@@ -291,6 +290,7 @@ class Replication(Audience):
                 remedy="stop one of them first",
             )
         follower = self.make(link, copy, name, now)
+        follower.gives_back = facts.get("gives_back") is True
         self.names[copy] = name
         self.followers.append(follower)
         follower.send(
@@ -358,7 +358,7 @@ class Replication(Audience):
                 self._propose()
         elif kind == ASK_BACK:
             if follower.stage is Stage.IN_SYNC:
-                self.host.asked_back(follower.name)
+                self.host.asked_back(follower)
         elif kind == SORRY:
             why = frame.octets.decode(errors="replace")[:500]
             self.drop(follower, f"it cannot go on: {why}")
@@ -382,7 +382,9 @@ class Replication(Audience):
     def _pump(self, follower: Follower, now: Instant) -> None:
         """Send what it lacks, as much as is wanted under way; and when that is all, let it hear everything."""
         self.pieces.ask(follower, now)
-        if follower.catch_up.done():
+        if follower.catch_up.flaw:
+            self.verifying.spare(follower, now)
+        elif follower.catch_up.done():
             follower.stage = Stage.JOINING
             follower.join = self.mirror.syncs
             follower.owes = now
@@ -433,6 +435,16 @@ class Replication(Audience):
     def end(self) -> None:
         """The primary stops in good order: nothing follows."""
         self._tell(Frame(ENDING))
+
+
+def _welcome(replication: Replication, now: Instant) -> None:
+    """Whoever noted that it is whole, and stands in the record, may take over."""
+    for each in replication.followers:
+        if each.stage is Stage.RECORDING and replication.recorded_now.get(each.copy) == replication.epoch:
+            each.stage = Stage.IN_SYNC
+            replication.verifying.joined(each.name)
+            each.since = now
+            replication.host.say(f"{each.name} is in sync with {replication.name}: it may take over", loud=False)
 
 
 def settled(replication: Replication) -> bool:

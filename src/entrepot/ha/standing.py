@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from entrepot.base.environment import WallTime
 from entrepot.base.errors import StoreUnusable
 from entrepot.ha.lease import BACKUP, Record
 
@@ -30,7 +31,8 @@ class Standing:
     it asked the lock for last; ``open``: those of its claims whose fate is not known, that one among them: whichever
     stands in the record is its own. A claim makes no copy whole. ``followed``: whose
     operations stand here, 0 for nobody's. ``boot``: of the machine on which it only *received* what was confirmed, ""
-    where all is synced. ``forced``: an operator's word, used up once. The claim is written by who keeps the lease, all
+    where all is synced. ``forced``: an operator's word, used up once. ``returned``: when it gave the store back to the
+    primary, ms since 1970 (`ha/failback.py`). The claim is written by who keeps the lease, all
     else by who follows or serves; so the two may be threads.
     """
 
@@ -44,6 +46,7 @@ class Standing:
         self.followed = 0
         self.received_at = ""
         self.forced = False
+        self.returned: list[WallTime] = []
         self.part = part
         self.boot = boot
         self.refusal = ""  # why it may not be primary, as seen last
@@ -131,6 +134,7 @@ class Standing:
             "open": self.open,
             "received_at": self.received_at,
             "forced": self.forced,
+            **({"returned": self.returned} if self.returned else {}),
         }
 
     def encode(self) -> bytes:
@@ -149,6 +153,7 @@ def read_standing(octets: bytes, *, part: str, boot: str, made: type[Standing] =
         standing.open = [int(each) for each in facts.get("open", [standing.claim] if standing.claim else [])]
         standing.received_at = str(facts["received_at"])
         standing.forced = bool(facts["forced"])
+        standing.returned = [int(each) for each in facts.get("returned", [])]
     except (ValueError, KeyError, TypeError) as error:
         raise StoreUnusable(
             f"replica.json of the data directory is damaged: {error!r}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from entrepot.base.environment import Instant
@@ -38,7 +37,8 @@ class Verifying:
         """
         every = self.pieces.in_sync
         for gone in set(self.verdicts).difference(each.copy for each in every):
-            del self.verdicts[gone]  # else one that is removed would be said to differ for ever
+            if self.verdicts[gone].state != DAMAGED:  # which says something of this store
+                del self.verdicts[gone]  # else one that is removed would be said to differ for ever
         for each in every:
             if not isinstance(each.catch_up, Comparison) or each.catch_up.verdict.ended >= 0:
                 comparison = Comparison(self.pieces.mirror.ends, each.name, now, bandwidth)
@@ -48,26 +48,34 @@ class Verifying:
                 self.advance(each, now)
         return len(every)
 
+    def joined(self, name: str) -> None:
+        """The replica ``name``, also as a new copy, has what is here: nothing damaged keeps it away any more."""
+        for copy, verdict in list(self.verdicts.items()):
+            if verdict.name == name and verdict.state == DAMAGED:
+                del self.verdicts[copy]
+
     def go_on(self, follower: Follower, comparison: Comparison, now: Instant) -> None:
         """Ask for more, look at what is in doubt, and say what it came to."""
-        host, verdict = self.pieces.host, comparison.verdict
-        if verdict.ended >= 0:
+        if comparison.verdict.ended >= 0:
             return
-        while comparison.doubts:
-            name, offset = comparison.doubts.pop()
-            comparison.open += 1
-            host.examine(name, partial(self._examined, follower, comparison, now, f"{name} at octet {offset}"))
         self.pieces.ask(follower, now)
         if comparison.done():
             self._judge(follower, comparison, now)
 
-    def _examined(self, follower: Follower, comparison: Comparison, asked: Instant, where: str, flaw: str) -> None:
-        """A file that a replica has otherwise was looked at here: ``flaw`` is what is wrong with it, "" for nothing."""
-        comparison.open -= 1
-        comparison.flaw = comparison.flaw or flaw
-        if not flaw:
-            comparison.differs = comparison.differs or where
-        self.advance(follower, asked)
+    def spare(self, follower: Follower, now: Instant) -> None:
+        """Do not make a replica anew that has otherwise what is damaged here: it may be the last sound copy."""
+        flaw = follower.catch_up.flaw
+        last = self.verdicts.get(follower.copy)
+        if last is None or last.found != flaw:  # else it is back, and nothing has changed
+            verdict = self.verdicts[follower.copy] = Verdict(follower.name, follower.catch_up.left(), now)
+            verdict.end(DAMAGED, flaw, now)
+            self.pieces.host.say(
+                f"the store of {self.name} is damaged: {flaw}; {follower.name} has that place otherwise, perhaps "
+                f"whole, and is not made the same: look at both with `entrepot data check`. What {self.name} has "
+                f"is copied, damage and all, once the directory of {follower.name} is empty",
+                loud=True,
+            )
+        self.drop(follower, f"what it has otherwise is damaged here: {flaw}")
 
     def _judge(self, follower: Follower, comparison: Comparison, now: Instant) -> None:
         host, name, verdict = self.pieces.host, self.name, comparison.verdict

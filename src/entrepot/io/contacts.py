@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from entrepot.base.environment import SECOND, Entropy
 from entrepot.base.errors import OperatorError, PeerError, Refused
@@ -35,6 +35,9 @@ from entrepot.io.tcp import Listener, dial
 from entrepot.io.turns import Turn
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.session import Session, Shell
+
+if TYPE_CHECKING:
+    from entrepot.io.colocated import Colocated
 
 STANDSTILL_S: Final = 20  # of a scale-down in which nothing moves: then the broker stops with what it still has
 SWEEP_S: Final = 0.5  # between two looks for nodes that announce themselves no more
@@ -85,6 +88,7 @@ class Contacts:
         self._hearings: list[tuple[Hearing, Sequence[Hears]]] = []
         self._drain: Drain | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.colocated: Colocated | None = None
 
     async def start(self, drain: Drain | None = None) -> None:
         """Dial, announce this broker and listen. Raises OperatorError for a group that cannot be joined."""
@@ -116,7 +120,9 @@ class Contacts:
             self._sweep()
 
     async def stop(self) -> None:
-        """Hang up, and wait until nothing is open."""
+        """Hang up, and wait until nothing is open, and no backup is hosted any more."""
+        if self.colocated is not None:
+            await self.colocated.stop()
         for timer in self._timers.values():
             timer.cancel()
         for group in self._groups:

@@ -88,7 +88,9 @@ class _Followed(Wire):
             raise Refused("the primary does not know the secret", remedy="give all brokers the same secret")
         self.frames.most = FRAME_MAX
         self.replica = following.begin(self)
-        self.send(greeting(HELLO, self.replica.greeting(following.name)))
+        facts = self.replica.greeting(following.name)
+        facts["gives_back"] = following.standby.options.allow_failback
+        self.send(greeting(HELLO, facts))
 
     def gone(self, why: str) -> None:
         if self.replica is not None:

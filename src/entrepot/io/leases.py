@@ -32,7 +32,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from entrepot.base.environment import Instant
+from entrepot.base.environment import MILLISECOND, Instant, WallTime
 from entrepot.base.errors import InvalidOption, StoreUnusable
 from entrepot.ha.candidate import Sight, System
 from entrepot.ha.lease import LeaseOptions, Record, decode
@@ -60,6 +60,11 @@ LOCKLESS: Final = ("nolock", "local_lock=flock", "local_lock=all", "nobrl")
 def now() -> Instant:
     """Return what the clock of leases says."""
     return time.clock_gettime_ns(CLOCK)
+
+
+def wall() -> WallTime:
+    """Return what the clock on the wall says."""
+    return time.time_ns() // MILLISECOND
 
 
 def me(name: str, *, store: str, options: LeaseOptions) -> Record:

@@ -1,7 +1,8 @@
 """The log of a process of entrepot: one event, one line on standard error, each with its code, as text or as JSON.
 
-What the codes are, `base/log_events.py` says. A kind of line that comes too often, because somebody knocks and knocks,
-is held back; how many lines were left out is said in the next minute.
+What the codes are, `base/log_events.py` says, and what other brokers call the same, `base/known_codes.py`. A kind of
+line that comes too often, because somebody knocks and knocks, is held back; how many lines were left out is said in the
+next minute.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import time
 from typing import Final, TextIO
 
 from entrepot.base.errors import InvalidOption
-from entrepot.base.log_events import code_of
+from entrepot.base.known_codes import known_as
+from entrepot.base.log_events import UNNAMED, code_of
 
 FORMATS: Final = ("text", "json")
 LINES_MAX: Final = 200  # of one kind, in one window; then they are counted
 WINDOW_S: Final = 60.0
+TEXT_MAX: Final = 4096  # characters of one line: a frame that is refused may be of megabytes, and be quoted
 UNRESTRAINED: Final = ("entrepot.broker", "entrepot.audit")  # events that were asked for, and who did what
+STRANGER: Final = "stranger"  # attribute of the record: somebody caused it who is not known, and can again
+OTHERS: Final = ("asyncio", "h11", "websockets", "wsproto")  # libraries that log what peers do, at WARNING and above
 FIELDS: Final = "fields"  # attribute of the record: what a line says, as an object
 LEFT_OUT: Final = "left_out"  # attribute of the record that says how many lines like it were held back
 
@@ -45,8 +50,12 @@ class PlainFormatter(logging.Formatter):
         return super().format(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
-        """Return the line without a traceback."""
-        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        """Return the line without a traceback, and with the codes that Artemis has for it."""
+        record.message = cut(record.message)
+        line = super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        known = known_as(_code(record), record.message)
+        lacks = "" if known is None else _absent(known.artemis, record.message)
+        return f"{line} [{lacks}]" if lacks else line
 
 
 class JsonFormatter(logging.Formatter):
@@ -60,7 +69,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        text = record.getMessage()
+        text = cut(record.getMessage())
         said: dict[str, object] = {
             "time": self.formatTime(record),
             "level": record.levelname,
@@ -68,9 +77,12 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": text,
         }
-        known = _KNOWN_CODE.search(text)
-        if known is not None:
-            said["amq"] = known[0]
+        known = known_as(str(said["code"]), text)
+        codes = _KNOWN_CODE.findall(text)[:1] + ([] if known is None else _absent(known.artemis, text).split())
+        if codes:
+            said["amq"] = " ".join(codes)
+        if known is not None and known.classic:
+            said["classic"] = known.classic
         error = _ENTREPOT_ERROR.search(text)
         if error is not None:
             said["error"] = error[0]
@@ -79,7 +91,7 @@ class JsonFormatter(logging.Formatter):
             said[LEFT_OUT] = left_out
         fields = getattr(record, FIELDS, None)
         if fields is not None:
-            said[FIELDS] = fields
+            said[FIELDS] = {key: cut(each) if isinstance(each, str) else each for key, each in fields.items()}
         if record.exc_info:
             said["traceback"] = self.formatException(record.exc_info)
         return json.dumps(said, ensure_ascii=True, default=str)
@@ -118,8 +130,9 @@ class RestrainedHandler(logging.StreamHandler[TextIO]):
         """Write ``record``, or count it; before it, what was left out in the minute before."""
         now = time.monotonic()
         self._tell(now)
-        kind = (record.name, str(record.msg))
-        free = record.name in UNRESTRAINED or record.levelno >= logging.CRITICAL
+        kind = kind_of(record)
+        asked_for = record.name in UNRESTRAINED and not getattr(record, STRANGER, False)
+        free = asked_for or record.levelno >= logging.CRITICAL
         if free or self.restraint.admits(kind, now):
             super().emit(record)
 
@@ -146,6 +159,24 @@ def _code(record: logging.LogRecord) -> str:
     return code if isinstance(code, str) and code else code_of(record.name, str(record.msg))
 
 
+def kind_of(record: logging.LogRecord) -> tuple[str, str]:
+    """Return what ``record`` is counted as: its logger and its template; of a library, all lines of a logger are one.
+
+    Some put what happened into the template (`asyncio` does), so that each line would be of a kind of its own.
+    """
+    template = str(record.msg)
+    return record.name, template if code_of(record.name, template) != UNNAMED else "of a library"
+
+
+def cut(text: str) -> str:
+    """Return ``text``, its beginning where it is too long for a line."""
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}... ({len(text) - TEXT_MAX} characters more)"
+
+
+def _absent(codes: str, text: str) -> str:
+    return " ".join(code for code in codes.split() if code not in text)
+
+
 def tell(text: str) -> None:
     """Say what begins and ends to whoever watches standard error: as it is, or as lines of a log that is JSON."""
     handlers = logging.getLogger("entrepot").handlers
@@ -158,7 +189,10 @@ def tell(text: str) -> None:
 
 
 def configure_logging(level: str = "INFO", form: str = "text") -> None:
-    """Write the log of entrepot to standard error. Raises InvalidOption for a level or a format that does not exist."""
+    """Write the log of entrepot, and what libraries warn of, to standard error.
+
+    Raises InvalidOption for a level or a format that does not exist.
+    """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
         raise InvalidOption(f"there is no log level {level!r}", remedy="use DEBUG, INFO, WARNING or ERROR")
@@ -166,7 +200,12 @@ def configure_logging(level: str = "INFO", form: str = "text") -> None:
         raise InvalidOption(f"there is no log format {form!r}", remedy="use text or json")
     target = RestrainedHandler(sys.stderr, Restraint())
     target.setFormatter(JsonFormatter() if form == "json" else PlainFormatter())
-    root = logging.getLogger("entrepot")
-    root.handlers[:] = [target]
-    root.setLevel(number)
-    root.propagate = False
+    _write_to(target, logging.getLogger("entrepot"), number)
+    for name in OTHERS:  # else they are written to standard error as they are, and as often as a peer likes
+        _write_to(target, logging.getLogger(name), logging.WARNING)
+
+
+def _write_to(target: logging.Handler, logger: logging.Logger, level: int) -> None:
+    logger.handlers[:] = [target]
+    logger.setLevel(level)
+    logger.propagate = False

@@ -10,18 +10,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from entrepot.base.errors import AddressInUse, EntrepotError, ProtocolViolation, Refused
+from entrepot.ha.failback import Returns
 from entrepot.ha.follower import Fetched, Follower, Host, Link
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.replication import Replication, facts_of, settled
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.stream import FRAME_MAX, HELLO, PROOF, REFUSED, Frame, encode
 from entrepot.io.disk import Disk
-from entrepot.io.leases import now
+from entrepot.io.leases import now, wall
 from entrepot.io.replica_wire import NONCE, PROVE_WITHIN, Wire, contexts, place_of, proof
-from entrepot.journal.inspect import file_flaw
+from entrepot.journal.inspect import Damage, damages
 from entrepot.journal.ports import JournalPort
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ class Hosting(Host):
         self.replication: Final = Replication(
             mirror, self, options, copy=standing.copy, name=self.name, store=standing.store
         )
+        self.returns: Final = Returns(standing, allowed=standby.options.allow_failback)
+        self._withheld = False  # that it is was said
         self._place: Final = place_of(options.listen)
         self._tls: Final = contexts(options)
         self._disk: Final = disk
@@ -189,8 +192,9 @@ class Hosting(Host):
         standby, loop = self.standby, asyncio.get_running_loop()
         self.run(partial(self.replication.begin, standby.tenure.epoch, dict(standby.mine.eligible), now()))
         standby.recorded = lambda serial: self.run(partial(self.replication.recorded, serial))
-        standby.about = lambda: facts_of(self.replication, now())
+        standby.about = self.facts
         standby.successor = lambda: bool(self.replication.pieces.in_sync)
+        standby.would_return = self._would_return
         host, port = self._place
         try:
             self._server = await loop.create_server(self._meet, host, port)
@@ -260,25 +264,27 @@ class Hosting(Host):
 
     def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
         """Read on a thread of its own, one after the other: neither the loop nor the journal's writer waits for it."""
-        read = self._disk.files.reader(name, offset, length)
+        read = self._disk.files.reader(name)
 
         def do() -> bytes | EntrepotError:
             try:
-                return read()
+                return read(offset, length)
             except EntrepotError as error:
                 return error
 
         self._aside(do, then)
 
-    def examine(self, name: str, then: Callable[[str], None]) -> None:
-        """Read all of a file on that thread, as long as it is now, and look at its checksums."""
-        read = self._disk.files.reader(name, 0, self.replication.mirror.ends.get(name, 0))
+    def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
+        """Read all of a file on that thread, as long as it is now, and look at its checksums; a body piece by piece."""
+        mirror = self.replication.mirror
+        length, growing = mirror.ends.get(name, 0), name in mirror.growing
+        read = self._disk.files.reader(name)
 
-        def do() -> str:
+        def do() -> list[Damage]:
             try:
-                return file_flaw(name, read())
+                return damages(name, read, length, growing=growing)
             except EntrepotError as error:
-                return "" if isinstance(error.__cause__, FileNotFoundError) else str(error)
+                return [] if isinstance(error.__cause__, FileNotFoundError) else [Damage(0, length, str(error))]
 
         self._aside(do, then)
 
@@ -298,12 +304,33 @@ class Hosting(Host):
         """Log it."""
         log.log(logging.WARNING if loud else logging.INFO, "%s", text)
 
-    def asked_back(self, name: str) -> None:
+    def asked_back(self, follower: Follower) -> None:
         """The primary by the configuration is in sync and wants its store."""
-        options, candidate = self.standby.options, self.standby.candidate
-        if options.allow_failback and not candidate.gave_back:
-            candidate.gave_back = True
-            self.asked(f"the primary asks for its store back: {name}")
+        returns, at, copy = self.returns, wall(), self.standby.copy
+        withheld = returns.withheld(at)
+        if withheld and not self._withheld:
+            log.warning("%s keeps the store, which %s asks for: %s", self.name, follower.name, withheld)
+        self._withheld = bool(withheld)
+        if copy is None or not returns.due(follower.since, now(), at):
+            return
+        returns.note(at)
+        try:
+            copy.persist(copy.standing)  # before it happens: who forgets it would do it for ever
+        except EntrepotError as error:
+            log.error("%s keeps the store, which %s asks for: %s", self.name, follower.name, error)
+            return
+        self.standby.candidate.gave_back = True
+        self.asked(f"the primary asks for its store back: {follower.name}")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what operators see; ``returned``: how often the store was given back within a day."""
+        at = wall()
+        returns = {"returned": len(self.returns.recent(at)), "withheld": self.returns.withheld(at)}
+        return {**facts_of(self.replication, now()), **(returns if self.returns.allowed else {})}
+
+    def _would_return(self) -> bool:
+        """Say whether whoever could take over would give the store back at once, if this broker asked."""
+        return all(each.gives_back for each in self.replication.pieces.in_sync)
 
 
 def mirrored(port: Disk, standby: Standby | None) -> tuple[JournalPort, Hosting | None]:

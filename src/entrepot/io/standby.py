@@ -39,7 +39,7 @@ from entrepot.ha.lease import PRIMARY, Grant, Record, Rules
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.failback import Asked, Asking
-from entrepot.io.leases import FileLock, Lock, me, now
+from entrepot.io.leases import FileLock, Lock, me, now, wall
 from entrepot.io.ledger import Ledger, highest_epoch
 
 if TYPE_CHECKING:
@@ -84,13 +84,15 @@ class Standby:
         self._places: Final = (directory, place)
         self.recorded: Callable[[int], None] = lambda serial: None
         self.about: Callable[[], dict[str, Any]] = dict  # what is to be said of replication
+        self.colocated: Callable[[], dict[str, object]] | None = None  # and of hosted backups, of who has some
         self.successor: Callable[[], bool] = lambda: False  # of a replicated store: whether a replica is in sync
+        self.would_return: Callable[[], bool] = lambda: True  # whether who takes over gives the store back
         self.lost: Callable[[str], None] = lambda why: None
         self.asked_back: Callable[[str], None] = lambda why: None
         self._asking: Final = Asking(directory, self.mine)
         self._asked: Final = Asked(directory)
         self.grant: Grant | None = None
-        self.since = time.time_ns() // MILLISECOND
+        self.since = wall()
         self._wake = threading.Event()
         self._quit = False
         self._told = ""
@@ -166,15 +168,15 @@ class Standby:
 
         Raises Refused where nobody could take over, or where this broker would ask for its store at once.
         """
-        if self.options.part == PRIMARY:
-            raise Refused(
-                f"{self.mine.name} is the primary by its configuration: it would ask for its store at once",
-                remedy="stop it, or give the brokers of the pair no parts",
-            )
         if self.copy is not None and not self.successor():
             raise Refused(
                 f"no other copy of the store of {self.mine.name} is in sync: nobody could take over",
                 remedy="see `entrepot ha status URL` for how far its replicas are",
+            )
+        if self.options.part == PRIMARY and self.would_return():
+            raise Refused(
+                f"{self.mine.name} is the primary by its configuration: it would ask for its store at once",
+                remedy="stop it, or give the brokers of the pair no parts",
             )
         loop = asyncio.get_running_loop()
         self.candidate.steps_down = True
@@ -205,6 +207,8 @@ class Standby:
             "locker": self.options.locker.partition(":")[0],
             "lease": self.options.lease.duration // MILLISECOND,
         }
+        if self.colocated is not None:
+            facts["colocated"] = self.colocated()
         if self.copy is not None:
             facts["replication"] = self.about()
         if holder is not None and not holder.released:
@@ -322,7 +326,7 @@ class Standby:
                 if self.copy is not None:
                     epoch = max(epoch, self.copy.standing.seen)
                 memory = Memory(epoch, self.ledger.lease(), empty=self.ledger.empty(self.mine.instance))
-                return candidate.recalled(memory, now(), time.time_ns() // MILLISECOND)
+                return candidate.recalled(memory, now(), wall())
             case Swap(version=version):
                 if candidate.state is State.CLAIMING:
                     if self.copy is not None:

@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from entrepot.base.environment import KIB, MIB
@@ -81,17 +80,20 @@ class WrittenFiles:
     def _forget_spare(self) -> None:
         self._spare_size = 0
 
-    def reader(self, name: str, offset: int, length: int) -> Callable[[], bytes]:
-        """Return what reads, in any thread, what has been asked for by now. It raises StorageError."""
+    def reader(self, name: str) -> Callable[[int, int], bytes]:
+        """Return what reads octets from an offset on, in any thread, as asked for by now. It raises StorageError."""
         waiting = list(self.unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
         path = self.folders.path(name)
 
-        def read() -> bytes:
-            with path.open("rb", buffering=0) as file:
-                file.seek(offset)
-                return file.read(length)
+        def read(offset: int, length: int) -> bytes:
+            def from_file() -> bytes:
+                with path.open("rb", buffering=0) as file:
+                    file.seek(offset)
+                    return file.read(length)
 
-        return partial(read_over, read, waiting, name, offset, length)
+            return read_over(from_file, waiting, name, offset, length)
+
+        return read
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file, from the spare one when that fits."""

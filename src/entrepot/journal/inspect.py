@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from typing import NamedTuple
 
 from librt.strings import read_i32_be
 
 from entrepot.base.errors import CorruptJournal, EntrepotError, Fault
 from entrepot.journal.index import segment_range
 from entrepot.journal.names import segment_files
-from entrepot.journal.overflow import body_flaw
+from entrepot.journal.overflow import CHECK, STRETCH, wrong_stretches
 from entrepot.journal.ports import JournalPort, RecoveryReport, RecoverySink
 from entrepot.journal.record import (
     BATCH_HEAD,
@@ -23,6 +24,9 @@ from entrepot.journal.record import (
 )
 from entrepot.journal.recovery import Recovery
 
+Read = Callable[[int, int], bytes]
+"""Reads so many octets of a file from an offset on."""
+
 
 class RecordLine:
     """One thing that stands in a segment: a batch header, a record, or octets that are neither (``valid`` False)."""
@@ -32,6 +36,14 @@ class RecordLine:
         self.offset = offset
         self.text = text
         self.valid = valid
+
+
+class Damage(NamedTuple):
+    """Octets ``at`` to ``end`` of a file that are not what was written there; ``what``: in words, for people."""
+
+    at: int
+    end: int
+    what: str
 
 
 class CheckReport:
@@ -162,29 +174,55 @@ def segment_lines(port: JournalPort, name: str) -> Iterator[RecordLine]:
             place += RECORD_HEAD + int(read_i32_be(data, place))
 
 
-def file_flaw(name: str, data: bytes) -> str:
-    """Return what is damaged in ``data``, all that stands in the file ``name`` of a store; "" where it is sound.
+def damages(name: str, read: Read, length: int, *, growing: bool = False) -> list[Damage]:
+    """Return what is damaged in the file ``name`` of a store, ``length`` octets long, in order.
 
+    A segment is read at once, a body, which may have any length, stretch by stretch. What ``read`` raises is passed on.
     A scratch file is nobody's yet, and a body of an older layout has no checksums: nothing is found in either.
+    ``growing``: a body that is still being written, whose last stretch has its checksum when it is whole.
     """
     stem, _, ending = name.rpartition(".")
     if ending == "blob" and stem.isdigit():
-        return body_flaw(int(stem), data)
+        return _damaged_stretches(int(stem), read, length, growing=growing)
     first = segment_range(name)[0] if ending == "seg" else 0
-    if first == 0:
-        return ""
+    return _damaged_batches(name, read(0, length), first) if first else []
+
+
+def _damaged_stretches(blob_id: int, read: Read, length: int, *, growing: bool) -> list[Damage]:
+    size = STRETCH + CHECK
+    last = (length - 1) // size * size if growing else length
+    return [
+        Damage(at, min(at + size, length), f"body {blob_id} has a wrong checksum at octet {at}")
+        for at in wrong_stretches(blob_id, read, length)
+        if at < last
+    ]
+
+
+def _damaged_batches(name: str, data: bytes, first: int) -> list[Damage]:
+    found: list[Damage] = []
     at = 0
-    while at < len(data) and batch_valid(data, at, first, at):
-        at += BATCH_HEAD + int(batch_length(data, at))
-    return f"{name} has no valid batch at octet {at}" if any(data[at:]) else ""
+    while at < len(data):
+        if batch_valid(data, at, first, at):
+            at += BATCH_HEAD + int(batch_length(data, at))
+            continue
+        end = _next_batch(data, at, first)
+        if data[at:end].strip(b"\0"):  # not the zeros of what is written one day
+            found.append(Damage(at, end, f"{name} has no valid batch at octet {at}"))
+        at = end
+    return found
+
+
+def _next_batch(data: bytes, at: int, first: int) -> int:
+    """Return where the next valid batch behind ``at`` begins, or the end."""
+    following = data.find(b"EJB1", at + 1)
+    while following >= 0 and not batch_valid(data, following, first, following):
+        following = data.find(b"EJB1", following + 1)
+    return following if following >= 0 else len(data)
 
 
 def _unreadable(name: str, data: bytes, at: int, first: int) -> Generator[RecordLine, None, int]:
     """Yield one line about octets that are no batch; return where the next batch, or the end, is."""
-    following = data.find(b"EJB1", at + 1)
-    while following >= 0 and not batch_valid(data, following, first, following):
-        following = data.find(b"EJB1", following + 1)
-    end = following if following >= 0 else len(data)
+    end = _next_batch(data, at, first)
     meaningful = len(data[at:end].rstrip(b"\0"))
     if meaningful:
         yield RecordLine(name, at, f"{meaningful} octets that are not a valid batch", valid=False)

@@ -22,6 +22,7 @@ instead of removed: a reading error may be the machine's, and part of a body may
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Final
 
 from librt.strings import BytesWriter, write_i64_be
@@ -53,23 +54,23 @@ def seed_of(blob_id: i64, stretch: i64) -> int:
     return zlib.crc32(place.getvalue())
 
 
-def body_flaw(blob_id: i64, data: bytes) -> str:
-    """Return what is damaged in ``data``, the file of a body; "" where it is sound, or of a layout without checksums:
-    then none of its stretches has one that is right.
+def wrong_stretches(blob_id: i64, read: Callable[[int, int], bytes], length: i64) -> list[int]:
+    """Return where in the file of a body, ``length`` octets long, stretches begin whose checksums are wrong.
+
+    ``read`` gives so many octets from an offset on, one stretch at a time.
+    Of a layout without checksums it is none: several stretches, and no checksum that is right. A body of one stretch
+    tells nothing of its layout, so it is taken for damaged where its checksum is wrong.
     """
-    wrong: i64 = -1
-    right: i64 = 0
+    wrong: list[int] = []
     at: i64 = 0
     number: i64 = 0
-    while at < len(data):
-        end = min(at + STRETCH, len(data) - CHECK)
-        if zlib.crc32(data[at:end], seed_of(blob_id, number)) == int.from_bytes(data[end : end + CHECK], "big"):
-            right += 1
-        elif wrong < 0:
-            wrong = at
+    while at < length:
+        stretch = read(at, min(STRETCH + CHECK, length - at))
+        if zlib.crc32(stretch[:-CHECK], seed_of(blob_id, number)) != int.from_bytes(stretch[-CHECK:], "big"):
+            wrong.append(at)
         number += 1
         at += STRETCH + CHECK
-    return "" if wrong < 0 or right == 0 else f"body {blob_id} has a wrong checksum at octet {wrong}"
+    return [] if number > 1 and len(wrong) == number else wrong
 
 
 class _Growing:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from entrepot.io.disk import Disk
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
+
+
+ALONE: Final = "Primary Only"
+SHARED: Final = "Shared Store Primary"
+COPIED: Final = "Replication Primary w/lock manager"  # a lease says who serves, and no quorum of nodes
 
 
 class OpenConnections(PartsCensus):
@@ -109,6 +114,16 @@ class OpenConnections(PartsCensus):
     def syncs(self) -> dict[str, object]:
         """Return how long the disk took to make things durable."""
         return {} if self.disk is None else self.disk.sync_times.report()
+
+    def settings(self) -> Mapping[str, Callable[[], object]]:
+        """Return also how the store is shared, in the words of Artemis, and whether a copy could take over now."""
+        hosting = self.hosting
+        kind = ALONE if self.standby is None else SHARED if hosting is None else COPIED
+        return {
+            **super().settings(),
+            "HAPolicy": lambda: kind,
+            "replicaSync": lambda: hosting is not None and bool(hosting.replication.pieces.in_sync),
+        }
 
     def availability(self) -> dict[str, object]:
         """Return the part that this broker has among those of one store."""

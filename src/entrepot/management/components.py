@@ -113,6 +113,9 @@ class Components:
         known: dict[str, Callable[[], object]] = {
             "persistenceEnabled": lambda: self._directory != "",
             "journalDirectory": lambda: self._directory,
+            "bindingsDirectory": lambda: self._directory,  # the journal has the bindings, and what is paged
+            "pagingDirectory": lambda: self._directory,
+            "largeMessagesDirectory": lambda: f"{self._directory}/blobs" if self._directory else "",
         }
         if config is None or serving is None or usage is None:
             return known

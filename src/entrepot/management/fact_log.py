@@ -13,6 +13,8 @@ from entrepot.core.events.facts import (
     EVERY_KIND,
     JOB_REFUSED,
     LISTENER_FAILED,
+    MESSAGE_DEAD,
+    MESSAGE_DROPPED,
     MESSAGE_DUPLICATE,
     SPACE_FREE,
     SPACE_SHORT,
@@ -27,6 +29,8 @@ LEVELS: Final = {
     JOB_REFUSED: logging.WARNING,
     SPACE_SHORT: logging.WARNING,
     SPACE_FREE: logging.INFO,
+    MESSAGE_DEAD: logging.WARNING,
+    MESSAGE_DROPPED: logging.WARNING,
     MESSAGE_DUPLICATE: logging.INFO,
     LISTENER_FAILED: logging.ERROR,
 }

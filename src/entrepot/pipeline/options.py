@@ -182,6 +182,45 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("properties", (WRITE,), "columns that become properties, with commas between them"),
 )
 BY_NAME: Final[dict[str, Setting]] = {setting.name.lower(): setting for setting in SETTINGS}
+
+KAFKA_PREFIX: Final = "kafka."
+
+_START: Final = 'use startingPosition: "earliest", "latest", a time, or positions {"<broker>": 120}; a batch has all'
+_BEGIN: Final = "use startingPosition with a time such as 2026-11-21T13:00:00Z, for a stream; a batch has all"
+_END: Final = (
+    "a batch ends with what is there; entrepot.pipeline.claim(limit=...) takes so many, until= ends it by time"
+)
+_UNTIL: Final = "use until with a time such as 2026-11-21T13:00:00Z"
+_PATIENCE: Final = "use requestTimeout for one answer, failoverTimeout for a broker that is away"
+
+# What to write in place of an option of Kafka, for those who come from there; docs/spark.md shows the same names.
+# Source: "Structured Streaming + Kafka Integration Guide" of Apache Spark, all options of its source and its sink.
+OF_KAFKA: Final[dict[str, str]] = {
+    name.lower(): ours
+    for name, ours in {
+        "kafka.bootstrap.servers": "use url: stomp://host:port, several with commas",
+        "subscribe": "use queue or topic, one for each stream; union several streams",
+        "subscribePattern": "use queue or topic, one for each stream; union several streams",
+        "assign": "use queue or topic; its parts at all brokers are read, those of url alone with discover=false",
+        "startingOffsets": _START,
+        "startingTimestamp": _BEGIN,
+        "startingOffsetsByTimestamp": _BEGIN,
+        "startingOffsetsByTimestampStrategy": "leave it out: when nothing is as late as that, what comes is read",
+        "endingOffsets": _END,
+        "endingTimestamp": _UNTIL,
+        "endingOffsetsByTimestamp": _UNTIL,
+        "failOnDataLoss": "leave it out: what was settled already and is read again is always an error",
+        "maxOffsetsPerTrigger": "use maxMessagesPerTrigger, or maxOctetsPerTrigger to limit octets, or both",
+        "minOffsetsPerTrigger": "use minMessagesPerTrigger",
+        "maxRecordsPerPartition": "use minPartitions, and maxMessagesPerTrigger",
+        "groupIdPrefix": "use subscription, a name of its own for each query",
+        "kafka.group.id": "use subscription, a name of its own for each query",
+        "includeHeaders": "leave it out: the column properties has them",
+        "kafkaConsumer.pollTimeoutMs": _PATIENCE,
+        "fetchOffset.numRetries": _PATIENCE,
+        "fetchOffset.retryIntervalMs": _PATIENCE,
+    }.items()
+}
 TLS_PREFIX: Final = "tls."
 OF_SPARK: Final = ("path", "checkpointlocation", "paths", "queryname", "querytimeout", "provider")
 
@@ -273,6 +312,14 @@ def split_destination(text: str) -> tuple[str, str]:
 def _checked(written: str, text: str, where: str) -> str:
     setting = BY_NAME.get(written.lower())
     if setting is None:
+        ours = OF_KAFKA.get(written.lower())
+        if ours is not None:
+            raise InvalidOption(f"the option {written!r} is one of Kafka's source or sink", remedy=ours)
+        if written.lower().startswith(KAFKA_PREFIX):
+            raise InvalidOption(
+                f"the option {written!r} is for Kafka's client, which is not used here",
+                remedy="leave it out; docs/spark.md has a table of Kafka's options and ours",
+            )
         near = difflib.get_close_matches(written.lower(), list(BY_NAME), n=1, cutoff=0.7)
         hint = f"did you mean {BY_NAME[near[0]].name!r}?" if near else "docs/spark.md lists them"
         raise InvalidOption(f"the format entrepot has no option {written!r}", remedy=hint)
@@ -337,8 +384,14 @@ def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
             f"a batch cannot have at least {least} messages and no more than maxMessagesPerTrigger",
             remedy="make minMessagesPerTrigger smaller, or maxMessagesPerTrigger larger",
         )
+    if values.get("maxtriggerdelay") and int(least or "0") == 0:
+        raise InvalidOption(
+            "maxTriggerDelay says how long a batch waits for minMessagesPerTrigger, and here it waits for none",
+            remedy='add .option("minMessagesPerTrigger", ...), or leave maxTriggerDelay out; the time between two '
+            "batches is that of .trigger(...)",
+        )
     if "until" in values:
-        milliseconds(values["until"], "until")
+        _bounds(values.get("startingposition", ""), milliseconds(values["until"], "until"))
     if not destination:
         raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
     if where == STREAM and not subscription:
@@ -355,6 +408,19 @@ def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
     if where == READ and destination.startswith("/topic/") and not held:
         raise InvalidOption(
             "a topic keeps nothing that could be browsed", remedy="read it as a stream with a subscription, or claim it"
+        )
+
+
+def _bounds(starting: str, until: int) -> None:
+    """Refuse a query that ends before it begins. ``until`` in ms since 1970. Raises InvalidOption."""
+    try:
+        since = milliseconds(starting, "startingPosition")
+    except InvalidOption:
+        return  # a word or positions; what is none of these, the driver refuses
+    if since > until:
+        raise InvalidOption(
+            f"startingPosition {starting[:60]!r} is later than until: no message lies between the two",
+            remedy="make until later, or startingPosition earlier",
         )
 
 

@@ -11,11 +11,12 @@ from functools import partial
 from typing import Final, assert_never
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
-from entrepot.base.errors import EntrepotError, Refused
+from entrepot.base.errors import CorruptJournal, EntrepotError, Refused
 from entrepot.ha import candidate
+from entrepot.ha.failback import Returns
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.follower import Fetched, Follower, Host, Link
-from entrepot.ha.lease import Grant, LeaseOptions, Record
+from entrepot.ha.lease import EITHER, PRIMARY, Grant, LeaseOptions, Record
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.replica import Replica, Store
@@ -24,10 +25,11 @@ from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import Standing, read_standing
 from entrepot.ha.stream import HELLO, REFUSED, Frame, Frames, encode, greeting
 from entrepot.journal.index import segment_range
-from entrepot.journal.inspect import file_flaw
-from entrepot.journal.log import JournalCore, JournalOptions, RecoverySink, Waiter
+from entrepot.journal.inspect import Damage, damages
+from entrepot.journal.log import JournalCore, JournalOptions, Waiter
 from entrepot.model.message import Message, language
 from entrepot.simulation.process_disk import ProcessDisk
+from entrepot.simulation.recovered import Found
 from entrepot.simulation.replica_bugs import REPLICAS, REPLICATIONS, STANDINGS
 from entrepot.simulation.shared import LeaseThread, Process, Service, copied
 from entrepot.simulation.wires import End, Network, Wire
@@ -47,12 +49,12 @@ class Scene:
         self.planted = planted
         self.lease = LeaseOptions()
         self.options = ReplicationOptions()
-        self.sharing = SharedStoreOptions()
         self.service = Service(self.world, self.world.lots("service"))
         self.network = Network(self.world, self.world.lots("network"))
         self.copies: list[Copy] = []
         self.producing = True
         self.trouble = True
+        self.damaged = False  # an octet of a primary's store was changed
         self.settling: dict[int, bool] = {}  # messages whose settlement was asked for
         self.bodies: dict[int, int] = {}  # large ones -> octets
 
@@ -70,29 +72,25 @@ class Scene:
     def promised(self, name: str, epoch: int, number: int, what: str) -> None:
         """A broker confirms that it keeps a message, or that one is settled."""
 
+    def sharing(self, part: str) -> SharedStoreOptions:
+        """Return what a broker is told that plays ``part``."""
+        return SharedStoreOptions(lease=self.lease, part=part, twins=True)
 
-class Found(RecoverySink):
-    """What a recovery tells: (message, queue)."""
+    def returns(self, standing: Standing) -> Returns:
+        """Return when a broker gives its store back."""
+        return Returns(standing, allowed=False)
 
-    def __init__(self) -> None:
-        self.messages: dict[int, int] = {}
-
-    def document(self, kind: int, key: bytes, value: bytes) -> None:
-        """None is of interest."""
-
-    def message(
-        self, queue_id: int, number: int, priority: int, expiration: int, deliveries: int, size: int, deliver_at: int
-    ) -> None:
-        """A message is there."""
-        self.messages[int(number)] = int(queue_id)
+    def gives_back(self, giver: Copy, to: str) -> None:
+        """A broker gives its store back to the copy ``to``."""
 
 
 class Copy(Process, Store):
     """One broker. ``disk`` and ``note`` (its standing) outlive its processes."""
 
-    def __init__(self, world: Scene, name: str) -> None:
+    def __init__(self, world: Scene, name: str, part: str = EITHER) -> None:
         super().__init__(world.world, name)
         self.all: Final = world
+        self.part: Final = part
         self.disk: Final = ProcessDisk(self.lots, world.world.later)
         self.disk.tear = True
         self.note: bytes | None = None
@@ -107,10 +105,10 @@ class Copy(Process, Store):
         made = STANDINGS.get(self.all.planted, Standing)
         boot = f"{self.name}.{self.boots}"
         if self.note is None:
-            self.standing = made(f"{self.name}-{self.lots.below(1 << 30)}", boot=boot)
+            self.standing = made(f"{self.name}-{self.lots.below(1 << 30)}", part=self.part, boot=boot)
             self.persist(self.standing)
         else:
-            self.standing = read_standing(self.note, part="", boot=boot, made=made)
+            self.standing = read_standing(self.note, part=self.part, boot=boot, made=made)
         if self.all.planted != "what a process left is not synced":
             self.disk.medium.settle()
         self.lease = Lease(self)
@@ -230,7 +228,9 @@ class Lease(LeaseThread):
         self.copy: Final = copy
         self.all: Final = copy.all
         record = Record(name=copy.name, instance=f"{copy.name}{copy.life}", lease=self.all.lease.duration)
-        super().__init__(copy, self.all.service, candidate.Candidate(record, self.all.sharing, copy.standing))
+        super().__init__(
+            copy, self.all.service, candidate.Candidate(record, self.all.sharing(copy.part), copy.standing)
+        )
 
     def propose(self, serial: int, eligible: dict[str, int]) -> None:
         """Have the record changed."""
@@ -329,6 +329,7 @@ class Following:
         made = REPLICAS.get(self.all.planted, Replica)
         self.copy.disk.let_go()  # as at the end of the last connection
         self.replica = made(self.copy.disk, self.copy.standing, self.copy, send, self.copy.disk.elsewhere)
+        self.replica.wants_back = self.copy.part == PRIMARY
         send(greeting(HELLO, self.replica.greeting(self.copy.name)))
 
     def _send(self, wire: Wire, life: int, octets: bytes) -> None:
@@ -390,6 +391,7 @@ class Primary(Host):
         options = JournalOptions(node="node", segment_bytes=8192, epoch=epoch, segments_min=2, batch_bytes=2048)
         self.journal: Final = JournalCore(self.mirror, options)
         self.journal.fence = LeaseFence(copy.lease.candidate.tenure, copy.now)
+        self.returns: Final = self.all.returns(copy.standing)
         self.numbers = 0
         self.live: dict[int, int] = {}
         self._reads: list[tuple[str, int, int, Fetched]] = []
@@ -424,10 +426,18 @@ class Primary(Host):
                 if lots.chance(0.5):
                     self._settle(number)
         journal.flush()
-        if lots.chance(0.4):
-            journal.compact(2048)
+        if lots.chance(0.4) and self.all.producing:  # else a file may go in the moment in which all are compared
+            self._compact()
             journal.flush()
         self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self._work)
+
+    def _compact(self) -> None:
+        try:
+            self.journal.compact(2048)
+        except CorruptJournal:
+            if not self.all.damaged:
+                raise
+            self.all.world.count("damage met by compaction")
 
     def _store(self) -> None:
         lots = self.copy.lots
@@ -478,8 +488,17 @@ class Primary(Host):
         self.copy.world.note(text)
         self.copy.world.count("said aloud" if loud else "said")
 
-    def asked_back(self, name: str) -> None:
-        """Nobody does here."""
+    def asked_back(self, follower: Follower) -> None:
+        """The primary is in sync and wants its store (`io/replicating.py`)."""
+        copy = self.copy
+        wall = copy.world.time // MILLISECOND
+        if not self.returns.due(follower.since, copy.now(), wall):
+            return
+        self.returns.note(wall)
+        copy.persist(copy.standing)
+        copy.lease.candidate.gave_back = True
+        self.all.gives_back(copy, follower.copy)
+        copy.later(copy.lots.skewed(MICROSECOND, 10 * MILLISECOND), copy.stop)
 
     def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
         """Read at some moment, and tell at another, one after the other."""
@@ -508,9 +527,15 @@ class Primary(Host):
 
         self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), tell)
 
-    def examine(self, name: str, then: Callable[[str], None]) -> None:
+    def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
         """Look at a file at some moment, and tell at another."""
-        self.fetch(name, 0, self.mirror.ends.get(name, 0), lambda found: then(_flaw(name, found)))
+        growing = name in self.mirror.growing
+
+        def look(found: bytes | EntrepotError) -> None:
+            octets = found if isinstance(found, bytes) else b""
+            then(damages(name, lambda at, size: octets[at : at + size], len(octets), growing=growing))
+
+        self.fetch(name, 0, self.mirror.ends.get(name, 0), look)
 
     def finish(self, then: Callable[[], None]) -> None:
         """Stop in good order."""
@@ -518,11 +543,6 @@ class Primary(Host):
         self.journal.close()
         self.replication.end()
         self.copy.later(100 * MILLISECOND, lambda: self.copy.lease.release(then))
-
-
-def _flaw(name: str, found: bytes | EntrepotError) -> str:
-    """Return what is wrong with a file."""
-    return file_flaw(name, found) if isinstance(found, bytes) else ""
 
 
 class Greeted(Link):

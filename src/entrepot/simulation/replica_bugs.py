@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from entrepot.base.environment import Instant
+from entrepot.base.environment import Instant, WallTime
 from entrepot.ha.catchup import CatchUp
 from entrepot.ha.comparison import DIFFERS, Comparison
+from entrepot.ha.failback import Returns
 from entrepot.ha.follower import Follower, Link, Stage
 from entrepot.ha.lease import Record
 from entrepot.ha.replica import Replica
@@ -38,6 +39,10 @@ PLANTED: Final = (
     "differences are overlooked",  # a comparison takes every answer for the same
     "gone while it is compared",  # what was read of a file is compared though the file is gone
     "counts although it differs",  # a replica that was found to differ stays eligible
+    "damage is copied",  # what a replica has otherwise is sent without looking at its checksums
+    "gives back before it is in sync",  # the primary gets its store while its copy is made
+    "gives back for ever",  # a primary that dies again and again gets its store each time
+    "forgets that it gave back",  # how often is not on disk, and the process that gives back ends
 )
 
 
@@ -77,6 +82,13 @@ class _DeafCatchUp(CatchUp):
             each.name = was
 
 
+class _TrustingCatchUp(CatchUp):
+    def answered(self, name: str, offset: int, length: int, *, lacks: bool) -> None:
+        super().answered(name, offset, length, lacks=False)
+        if lacks:
+            self.again(name, offset, length)
+
+
 class _Bugged(Replication):
     """Makes followers of another kind."""
 
@@ -109,6 +121,10 @@ class _Hurried(_Bugged):
 
 class _Deaf(_Bugged):
     catch_up = _DeafCatchUp
+
+
+class _Trusting(_Bugged):
+    catch_up = _TrustingCatchUp
 
 
 class _JoinsEarly(Replication):
@@ -173,6 +189,25 @@ class _Forgives(Replication):
             super().drop(follower, why)
 
 
+class _GivesEarly(Replication):
+    def tick(self, now: Instant) -> None:
+        super().tick(now)
+        for each in self.followers:
+            each.since = max(each.since, 0)
+            if each.stage is Stage.JOINING or each.stage is Stage.PROMISING:
+                self.host.asked_back(each)
+
+
+class _Untiring(Returns):
+    def recent(self, wall: WallTime) -> list[WallTime]:
+        return []
+
+
+class _Forgetful(Returns):
+    def note(self, wall: WallTime) -> None:
+        self.over = True
+
+
 class _SaysSame(Replica):
     def _probed(self, frame: Frame) -> None:
         assert frame.kind == PROBE
@@ -224,6 +259,13 @@ REPLICATIONS: Final[Mapping[str, type[Replication]]] = {
     "differences are overlooked": _Overlooks,
     "gone while it is compared": _ComparesWhatIsGone,
     "counts although it differs": _Forgives,
+    "damage is copied": _Trusting,
+    "gives back before it is in sync": _GivesEarly,
+}
+
+RETURNS: Final[Mapping[str, type[Returns]]] = {
+    "gives back for ever": _Untiring,
+    "forgets that it gave back": _Forgetful,
 }
 
 REPLICAS: Final[Mapping[str, type[Replica]]] = {

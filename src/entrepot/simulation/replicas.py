@@ -4,27 +4,31 @@ What is checked: nobody confirms once a younger epoch has read the store; what w
 lock's record and its own standing both call eligible, whatever its machine does next; a new primary finds all of it and
 nothing that was confirmed to be settled; large bodies too; and when it is calm one serves, confirms, has every other
 in sync, and all of them have the same files, octet by octet. Copies are compared while all this goes on
-(`ha/comparison.py`): nothing is found then that is not there, and a bit that is turned over in the calm is mended.
+(`ha/comparison.py`): nothing is found then that is not there, and a bit that is turned over in the calm is mended. One
+that is turned over in the primary's store is found when replicas connect anew, and never copied over what they have.
+In half of the runs the store is one broker's, and others give it back: to who is in sync, and not for ever.
 
 ``planted`` names a bug of `replica_bugs.py` that a run is to be made with, to see that it would be found.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.candidate import State
 from entrepot.ha.comparison import DAMAGED, DIFFERS
-from entrepot.ha.lease import EITHER, LeaseOptions
-from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.failback import Returns
+from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, LeaseOptions
 from entrepot.ha.replication_options import ReplicationOptions
-from entrepot.ha.standing import RECEIVED, SYNCED, read_standing
+from entrepot.ha.standing import RECEIVED, SYNCED, Standing, read_standing
 from entrepot.journal.log import JournalCore, JournalOptions
-from entrepot.simulation.copies import Copy, Found, Primary, Scene
+from entrepot.simulation.copies import Copy, Primary, Scene
 from entrepot.simulation.disk import SimulatedDisk
-from entrepot.simulation.replica_bugs import PLANTED
+from entrepot.simulation.recovered import Found
+from entrepot.simulation.replica_bugs import PLANTED, RETURNS
 
 __all__ = ["PLANTED", "Replicas"]
 
@@ -37,14 +41,41 @@ ROT_AFTER: Final = 8 * SECOND
 LOOKS: Final = 0.3  # of the faults: all eligible copies are read as after a crash, first
 
 
+DAMAGE_AFTER: Final = 14 * SECOND
+"""Of the calm: all are in sync by then."""
+
+
+class Damaged:
+    """An octet of the store of the primary ``of`` that is ``wrong``, and ``right`` in all replicas."""
+
+    def __init__(self, of: str, name: str, at: int, right: int, wrong: int) -> None:
+        self.of: Final = of
+        self.name: Final = name
+        self.at: Final = at
+        self.right: Final = right
+        self.wrong: Final = wrong
+
+    def stands_in(self, files: Mapping[str, bytearray]) -> bool:
+        """Say whether somebody with ``files`` has the damage."""
+        return files.get(self.name, b"")[self.at : self.at + 1] == bytes([self.wrong])
+
+    def mended(self, name: str, content: bytearray) -> bytearray:
+        """Return what a replica has of the file ``name`` where ``content`` is what the primary has."""
+        if name != self.name or self.at >= len(content) or content[self.at] != self.wrong:
+            return content
+        return content[: self.at] + bytes([self.right]) + content[self.at + 1 :]
+
+
 class Comparing:
-    """Compares copies now and then, and turns a bit of one over, once."""
+    """Compares copies now and then, and turns a bit of one over, once, or one of the primary's."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene: Final = scene
         self.world: Final = scene.world
         self.lots: Final = self.world.lots("comparing")
         self.rotten = False
+        self.damaged: Damaged | None = None
+        self.damage_lots: Final = self.world.lots("damage")
         self.world.later(self.lots.between(SECOND, 8 * SECOND), self._again)
 
     def _again(self) -> None:
@@ -68,7 +99,8 @@ class Comparing:
         primary = self._primary()
         for verdict in () if primary is None else primary.replication.verifying.verdicts.values():
             self.world.count(f"compared: {verdict.state}")
-            if verdict.state == DAMAGED or (verdict.state == DIFFERS and not self.rotten):
+            made_up = not self.rotten if verdict.state == DIFFERS else self.damaged is None
+            if verdict.state in (DIFFERS, DAMAGED) and made_up:
                 self.world.violation(f"{verdict.name} is said to be {verdict.state}: {verdict.found}; nothing is")
 
     def rot(self) -> None:
@@ -89,6 +121,35 @@ class Comparing:
         self.rotten = True
         self.world.count("bits turned over")
 
+    def damage(self) -> None:
+        """Turn a bit over in the primary's store, where all others have it right, and have them connect anew."""
+        primary, lots = self._primary(), self.damage_lots
+        if primary is None or self.rotten:  # who connects anew is mended, whether a comparison sees it or not
+            return
+        others = [each for each in self.scene.copies if each is not primary.copy]
+        if len(primary.replication.pieces.in_sync) < len(others):
+            return
+        medium = primary.copy.disk.medium
+        name = lots.one_of(
+            sorted(name for name, content in medium.durable.items() if content and medium.view.get(name))
+        )
+        at = lots.below(min(len(medium.view[name]), len(medium.durable[name])))
+        right = medium.view[name][at]
+        theirs = [each.disk.medium.view.get(name, b"") for each in others]
+        if medium.durable[name][at] != right or any(each[at : at + 1] != bytes([right]) for each in theirs):
+            return
+        medium.view[name][at] = medium.durable[name][at] = right ^ 1
+        self.damaged = Damaged(primary.copy.name, name, at, right, right ^ 1)
+        self.scene.damaged = True
+        self.world.count("bits of a primary turned over")
+        for wire in list(self.scene.network.wires):
+            wire.reset()
+
+    def spared(self, primary: Primary) -> list[str]:
+        """Return who is not made the same, because it may have what is damaged at the primary."""
+        verdicts = primary.replication.verifying.verdicts.values()
+        return [each.name for each in verdicts if each.state == DAMAGED]
+
 
 class Replicas(Scene):
     """The members, the lock, the network and what befalls them."""
@@ -106,15 +167,23 @@ class Replicas(Scene):
             window=self.lots.skewed(500, 1_000_000),
             bandwidth=self.lots.one_of((0, 0, 100_000)),
         )
-        self.sharing = SharedStoreOptions(lease=self.lease, part=EITHER, twins=True)
+        self.parts = self.world.lots("parts")
+        self.parted = self.parts.chance(0.5)  # the store is the first one's, as with Artemis
+        self.failback = self.parts.chance(0.8)
+        self.steady = self.parts.between(100 * MILLISECOND, SECOND)
+        self.returns_max = self.parts.between(1, 2)
+        self.returned: dict[str, int] = {}  # who gave the store back -> how often
         self.looks = self.world.lots("looks")
         self.epoch = 0  # the youngest that read the store
         self.stored: dict[int, bool] = {}  # confirmed
         self.settled: dict[int, bool] = {}  # confirmed
         self.confirmed_at = 0
-        self.copies += [Copy(self, f"broker{number}") for number in range(count)]
+        for number in range(count):
+            self.copies.append(Copy(self, f"broker{number}", self._part(number)))
         self.corners = self.world.lots("corners")
         self.comparing = Comparing(self)
+        if self.parted and self.parts.chance(0.6):
+            self.world.later(self.parts.between(SECOND, 3 * SECOND), self._die_again)
         self.world.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._befall)
         self.world.later(self.corners.between(2 * SECOND, 6 * SECOND), self._corner)
 
@@ -124,6 +193,7 @@ class Replicas(Scene):
         end = world.time + length
         world.later(length - CALM, self._calm)
         world.later(length - CALM + ROT_AFTER, self.comparing.rot)
+        world.later(length - CALM + DAMAGE_AFTER, self.comparing.damage)
         world.later(length - 3 * SECOND, self._quiet)
         try:
             world.run(end)
@@ -162,6 +232,46 @@ class Replicas(Scene):
         if back:
             self.world.violation(f"{who} has {len(back)} messages that were settled, {back[0]} first")
 
+    # -- giving the store back -----------------------------------------------------------------------------------------
+
+    def _part(self, number: int) -> str:
+        if not self.parted:
+            return EITHER
+        return PRIMARY if number == 0 else BACKUP
+
+    def returns(self, standing: Standing) -> Returns:
+        """Return when a broker gives its store back."""
+        made = RETURNS.get(self.planted, Returns)
+        allowed = self.parted and self.failback and standing.part == BACKUP
+        return made(standing, allowed=allowed, steady=self.steady, most=self.returns_max, remembered=1000 * SECOND)
+
+    def gives_back(self, giver: Copy, to: str) -> None:
+        """A broker gives its store back: in sync is who the lock says is eligible, and not again and again."""
+        self.world.count("stores given back")
+        self.returned[giver.name] = self.returned.get(giver.name, 0) + 1
+        record = self.service.record
+        if record is not None and record.instance == giver.lease.candidate.mine.instance and to not in record.eligible:
+            self.world.violation(f"{giver.name} gives its store back to {to}, which is not in sync")
+        if self.returned[giver.name] > self.returns_max:
+            self.world.violation(f"{giver.name} gives its store back for the {self.returned[giver.name]}. time")
+
+    def _die_again(self) -> None:
+        """The primary dies soon after it serves, each time."""
+        first = self.copies[0]
+        if not self.trouble:
+            return
+        if first.primary is not None and first.primary.open and not first.paused:
+            first.kill(back=SECOND)
+        self.world.later(self.parts.between(500 * MILLISECOND, 2 * SECOND), self._die_again)
+
+    def _look_who_serves(self, serving: Copy) -> None:
+        """In the calm the primary has its store, where it is given back."""
+        allowed = self.parted and self.failback and serving.part == BACKUP
+        if allowed and self.returned.get(serving.name, 0) < self.returns_max:
+            self.world.violation(f"it is calm, and {serving.name}, a backup, goes on")
+        if self.parted and serving.part == PRIMARY and self.returned:
+            self.world.count("primaries that have their store back")
+
     # -- looking at copies ---------------------------------------------------------------------------------------------
 
     def _look_at_all(self) -> None:
@@ -170,7 +280,8 @@ class Replicas(Scene):
             if record is None or each.note is None or self.world.violations:
                 continue
             standing = read_standing(each.note, part="", boot=f"{each.name}.{each.boots}")
-            if standing.may_claim(record):
+            damaged = self.comparing.damaged
+            if standing.may_claim(record) and (damaged is None or damaged.of != each.name):
                 self._look_at(each)
 
     def _look_at(self, copy: Copy) -> None:
@@ -212,21 +323,34 @@ class Replicas(Scene):
             return
         primary = serving[0].primary
         assert primary is not None
-        if self.confirmed_at < self.world.time - 10 * SECOND:
+        spared = self.comparing.spared(primary)
+        if self.confirmed_at < self.world.time - 10 * SECOND and not spared:
             self.world.violation("it is calm, and nothing is confirmed")
         record = self.service.record
         assert record is not None
-        if len(record.eligible) != len(self.copies):
+        if len(record.eligible) != len(self.copies) and not spared:
             stages = [each.stage.value for each in primary.replication.followers]
             self.world.violation(f"it is calm, and {len(record.eligible)} copies are eligible; {stages}")
             return
+        self._look_who_serves(serving[0])
         for each in self.copies:
-            mine, theirs = serving[0].disk.medium.view, each.disk.medium.view
-            if sorted(mine) != sorted(theirs):
-                self.world.violation(f"{each.name} has other files than {serving[0].name}")
-            for name, content in mine.items():
-                if theirs.get(name) != content:
-                    self.world.violation(f"{each.name} has another {name} than {serving[0].name}")
+            if each is not serving[0]:
+                self._see_the_same(serving[0], each, spared=each.name in spared)
+
+    def _see_the_same(self, primary: Copy, other: Copy, *, spared: bool) -> None:
+        """A replica has what its primary has, but for what is damaged there: that it has kept."""
+        mine, theirs = primary.disk.medium.view, other.disk.medium.view
+        damaged = self.comparing.damaged
+        if damaged is not None and damaged.stands_in(mine) and damaged.stands_in(theirs):
+            self.world.violation(f"{other.name} had {damaged.name} right, and has the damage of {primary.name} now")
+        if spared:
+            return
+        if sorted(mine) != sorted(theirs):
+            self.world.violation(f"{other.name} has other files than {primary.name}")
+        for name, content in mine.items():
+            expected = content if damaged is None else damaged.mended(name, content)
+            if theirs.get(name) != expected:
+                self.world.violation(f"{other.name} has another {name} than {primary.name}")
 
     # -- what befalls them ---------------------------------------------------------------------------------------------
 

@@ -49,7 +49,10 @@ def constants(tree: ast.Module) -> dict[str, str]:
 
 def logged() -> Iterator[tuple[str, str]]:
     for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        text = path.read_text()
+        if "log." not in text:
+            continue
+        tree = ast.parse(text)
         module = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
         made, texts = loggers(tree, module), constants(tree)
         for owner, template in called(tree):

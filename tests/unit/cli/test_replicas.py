@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,8 @@ from entrepot.cli.run import run
 NAMES = (
     "replication",
     "peers",
+    "part",
+    "failback",
     "copies",
     "confirm",
     "copy_limit",
@@ -39,3 +42,11 @@ def test_none_is_taken_where_nothing_is_replicated(option: list[str]) -> None:
     found = CliRunner().invoke(run, ["--ephemeral", *option])
     assert found.exit_code != 0
     assert "is about replication" in str(found.exception or found.output)
+
+
+@pytest.mark.parametrize("part", [[], ["--part", "primary"], ["--part", "either"]])
+def test_only_a_backup_gives_its_store_back(part: list[str], tmp_path: Path) -> None:
+    places = ["--replication", "127.0.0.1:1", "--peer", "127.0.0.1:2", "--locker", f"file:{tmp_path}/lock"]
+    found = CliRunner().invoke(run, ["--ha", "replication", "--data", str(tmp_path), *places, *part, "--failback"])
+    assert found.exit_code != 0
+    assert "--failback is of a backup" in str(found.exception or found.output)

@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 
 from entrepot.base.errors import InvalidDestination, LimitExceeded, Refused
 from entrepot.console.jolokia.answering import answer
-from entrepot.console.jolokia.artemis import ArtemisBeans, _typed
+from entrepot.console.jolokia.artemis import ArtemisBeans, _ours, _typed
 from entrepot.console.jolokia.classic import ClassicBeans
 from entrepot.console.jolokia.names import ObjectName, plain, quoted, unquoted
 from entrepot.console.jolokia.requests import BODY_MAX, BULK_MAX, JolokiaRequest, echoed, of_body, of_path, split
@@ -210,6 +210,43 @@ def test_every_attribute_that_list_shows_can_be_read() -> None:
         assert told["status"] == 200, told
 
 
+def test_what_is_listed_has_its_class_without_which_the_java_client_sees_no_mbean() -> None:
+    listed = ask(Table(queue("orders", 7)), {"type": "list", "path": "org.apache.activemq"})["value"]
+    assert {info["class"].rpartition(".")[2] for info in listed.values()} >= {"BrokerView", "QueueView"}
+    path = 'org.apache.activemq.artemis/broker="b"/class'
+    told = ask(Table(), {"type": "list", "path": path}, artemis=True)["value"]
+    assert told == "org.apache.activemq.artemis.core.management.impl.ActiveMQServerControlImpl"
+    assert ask(Table(), {"type": "list", "path": "no.such"})["value"] == {}
+
+
+def test_mistakes_have_the_class_that_the_real_broker_throws_and_a_trace_only_if_asked_for() -> None:
+    keys = 'component=addresses,address="a",subcomponent=queues,routing-type="anycast",queue="a"'
+    name = f'org.apache.activemq.artemis:broker="b",{keys}'
+    gone = Table(queue("a", 1))
+    find, gone.ask = gone.ask, _vanishing(gone)  # type: ignore[method-assign]
+    told = ask(gone, {"type": "EXEC", "mbean": name, "operation": "pause"}, artemis=True)
+    kind = "org.apache.activemq.artemis.api.core.ActiveMQNonExistentQueueException"
+    assert (told["error_type"], told["status"], told["request"]["type"]) == (kind, 500, "exec")
+    assert "stacktrace" not in told
+    gone.ask = find  # type: ignore[method-assign]
+    traced = ask(gone, {"type": "read", "mbean": QUEUES + "x", "attribute": "Y"}, includeStackTrace="true")
+    assert traced["stacktrace"].startswith("javax.management.InstanceNotFoundException")
+
+
+def _vanishing(table: Table) -> Any:
+    """Return what answers as ``table``, whose queues go before anything is done to one."""
+    find = table.ask
+
+    async def ask(resource: str, operation: str, *values: object) -> Any:
+        if operation == "pause":
+            raise InvalidDestination("AMQ229017: Queue a does not exist")
+        if operation == "describeAttributes" and resource.startswith("queue."):
+            return {"name": "a", "address": "a", "routingType": "ANYCAST"}
+        return await find(resource, operation, *values)
+
+    return ask
+
+
 def test_the_rows_here_are_those_of_a_broker() -> None:
     assert set(queue("a", 1)) == set(QueueView.__struct_fields__)
 
@@ -226,7 +263,8 @@ def test_a_number_that_is_none_is_the_mistake_of_who_asks(odd: str) -> None:
     for header in ("JMSTimeToLive", "JMSPriority"):
         assert ask(table, {**sends, "arguments": [{header: odd}, "x"]})["status"] == 400
     assert ask(table, {"type": "exec", "mbean": bean, "operation": "purge", "arguments": [odd]})["status"] == 400
-    assert _typed({"op": {"f": {"args": [{"type": "int"}]}}}, "f", [odd]) == [odd]
+    with pytest.raises(Refused, match=r"f takes \(int\)"):
+        _typed({"op": {"f": {"args": [{"type": "int"}]}}}, "f", [odd])
     assert (whole(odd), count(odd)) == (None, None)
     assert (whole("-5"), count("-5"), count(7, 6), whole(True), whole(10**18)) == (-5, None, None, None, None)
 
@@ -285,3 +323,7 @@ def test_what_changes_settings_users_and_counters_is_listed_with_its_forms() -> 
     assert [len(form["args"]) for form in operations["addSecuritySettings"]] == [8, 9, 11, 13]
     assert {"addAddressSettings", "addUser", "listUser", "enableMessageCounters", "scaleDown"} <= set(operations)
     assert "listMessageCounter" in shape("artemis", "queue")["op"]
+
+
+def test_names_of_attributes_are_ours_by_their_first_letter_but_for_what_is_an_abbreviation() -> None:
+    assert [_ours(name) for name in ("HAPolicy", "ID", "MessageCount")] == ["HAPolicy", "id", "messageCount"]

@@ -11,6 +11,7 @@ from entrepot.ha.mirror import Mirror
 from entrepot.ha.replication import Replication
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.stream import JOIN, JOINED, LAYOUT, SYNC, SYNCED, WELCOME, Frame, Frames
+from entrepot.journal.inspect import Damage
 from entrepot.journal.ports import JournalEvents
 from entrepot.simulation.disk import SimulatedDisk
 from journals import Lots
@@ -26,7 +27,7 @@ class Told(Link, Host, JournalEvents):
         self.said: list[str] = []
         self.confirmed: list[int] = []
         self.reads: list[tuple[str, int, int, Fetched]] = []
-        self.examined: list[tuple[str, Callable[[str], None]]] = []
+        self.examined: list[tuple[str, Callable[[list[Damage]], None]]] = []
 
     def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
         self.reads.append((name, offset, length, then))
@@ -43,11 +44,11 @@ class Told(Link, Host, JournalEvents):
     def say(self, text: str, *, loud: bool) -> None:
         self.said.append(text)
 
-    def examine(self, name: str, then: Callable[[str], None]) -> None:
+    def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
         self.examined.append((name, then))
 
-    def asked_back(self, name: str) -> None:
-        self.said.append(f"{name} asks")
+    def asked_back(self, follower: Follower) -> None:
+        self.said.append(f"{follower.name} asks")
 
     def synced(self, token: int) -> None:
         self.confirmed.append(token)

@@ -96,3 +96,31 @@ def test_a_replica_is_asked_about_so_much_at_a_time() -> None:
     assert asked == PROBING_MAX
     catch_up.answered(NAME, 0, PIECE, lacks=False)
     assert catch_up.next({NAME: size}) is not None
+
+
+def test_what_is_in_doubt_follows_its_file_to_a_new_name() -> None:
+    catch_up, piece = _reading(SCRATCH, theirs=8)
+    catch_up.read(piece, b"12345678")
+    catch_up.answered(SCRATCH, 0, 8, lacks=True)
+    assert catch_up.to_examine({SCRATCH: 8}) == [SCRATCH]
+    catch_up.renamed(SCRATCH, NAME)
+    catch_up.examined(SCRATCH, [])
+    assert not catch_up.done()
+    assert catch_up.to_examine({NAME: 8}) == [
+        NAME
+    ]  # what was looked at had another name: it may be another file by now
+    catch_up.examined(NAME, [])
+    assert catch_up.left() == 8
+    assert catch_up.to_examine({NAME: 8}) == []
+    again = catch_up.next({NAME: 8})
+    assert again is not None
+    assert (again.name, again.at, again.length, again.probed) == (NAME, 0, 8, False)
+
+
+def test_a_file_that_only_the_replica_knows_is_not_looked_at() -> None:
+    catch_up, piece = _reading(theirs=8)
+    catch_up.read(piece, b"12345678")
+    catch_up.answered("../" + NAME, 0, 8, lacks=True)
+    assert catch_up.to_examine({NAME: 8}) == []
+    assert catch_up.next({NAME: 8}) is None
+    assert catch_up.done()

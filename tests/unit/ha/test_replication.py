@@ -125,6 +125,10 @@ def test_a_replica_is_sent_what_it_lacks() -> None:
     primary, follower = _with_a_file()
     primary.hear(follower, Frame(SAME, "1.seg", first=0, second=PIECE))
     primary.hear(follower, Frame(LACKS, "1.seg", first=PIECE, second=PIECE))
+    assert not primary.said(WRITE)
+    ((_, then),) = primary.told.examined
+    then([])  # it is sound here
+    primary.read()
     assert [(frame.first, len(frame.octets)) for frame in primary.said(WRITE)] == [(PIECE, PIECE)]
     assert not primary.told.closed
 
@@ -176,3 +180,16 @@ def test_a_file_that_cannot_be_read_ends_the_copy() -> None:
     primary.told.reads.pop()[3](StorageError("cannot read 1.seg"))
     assert "what it lacks cannot be read" in primary.told.closed
     assert follower not in primary.replication.followers
+
+
+def test_who_comes_back_and_never_left_the_record_is_in_sync() -> None:
+    """Nothing was to be proposed, so nothing was ever recorded: no verify, no demote and no failback for it."""
+    primary = Primary(copies_min=2)
+    follower = primary.join()
+    primary.replication.recorded(1)
+    assert follower.stage is Stage.IN_SYNC
+    primary.replication.lost(follower, "cut", SECOND)
+    assert "b" in primary.replication.recorded_now
+    again = primary.join()
+    assert [serial for serial, _ in primary.told.proposals] == [1]
+    assert again.stage is Stage.IN_SYNC

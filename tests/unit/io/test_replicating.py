@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from entrepot.base.errors import EntrepotError, Refused
+from entrepot.base.environment import MILLISECOND
+from entrepot.base.errors import EntrepotError, Refused, StorageError
+from entrepot.ha.catchup import CatchUp
+from entrepot.ha.failback import RETURNS_MAX
+from entrepot.ha.follower import Follower, Link
+from entrepot.ha.lease import BACKUP
 from entrepot.ha.mirror import Mirror
+from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import Standing
 from entrepot.io.disk import Disk
@@ -22,7 +29,9 @@ from journals import Lots
 
 def made(disk: object = None) -> Hosting:
     copy = SimpleNamespace(standing=Standing("a", store="s"))
-    standby = SimpleNamespace(copy=copy, mine=SimpleNamespace(name="alpha"))
+    options = SharedStoreOptions(part=BACKUP, allow_failback=True)
+    candidate = SimpleNamespace(gave_back=False)
+    standby = SimpleNamespace(copy=copy, mine=SimpleNamespace(name="alpha"), options=options, candidate=candidate)
     mirror = Mirror(SimulatedDisk(Lots(1), lambda delay, action: action()))
     return Hosting(cast(Standby, standby), ReplicationOptions(listen="127.0.0.1:0"), mirror, cast(Disk, disk))
 
@@ -76,3 +85,36 @@ def test_who_is_refused_and_comes_again_does_not_fill_the_log(caplog: pytest.Log
     asyncio.run(refuse(made()))
     assert len(caplog.records) == len([1, 2, 4, 8, 16, 32])
     assert "it has another store" in caplog.text
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_store_is_given_back_once_that_is_on_disk_and_kept_where_it_cannot_be_noted(writable: bool) -> None:
+    hosting = made()
+    noted: list[list[int]] = []
+    stops: list[str] = []
+
+    def persist(standing: Standing) -> None:
+        assert not hosting.standby.candidate.gave_back
+        if not writable:
+            raise StorageError("the disk is full", remedy="make room")
+        noted.append(list(standing.returned))
+
+    cast(SimpleNamespace, hosting.standby.copy).persist = persist
+    hosting.asked = stops.append
+    primary = Follower(cast(Link, None), "p", "omega", 0, CatchUp())
+    hosting.asked_back(primary)
+    assert not stops, "it is not in sync"
+    primary.since = 0
+    hosting.asked_back(primary)
+    hosting.asked_back(primary)
+    assert stops == (["the primary asks for its store back: omega"] if writable else [])
+    assert hosting.standby.candidate.gave_back == writable
+    assert len(noted) == (1 if writable else 0)
+
+
+def test_operators_see_how_often_a_store_was_given_back_and_why_it_is_kept() -> None:
+    hosting = made()
+    assert (hosting.facts()["returned"], hosting.facts()["withheld"]) == (0, "")
+    hosting.returns.standing.returned = [time.time_ns() // MILLISECOND] * RETURNS_MAX
+    assert hosting.facts()["returned"] == RETURNS_MAX
+    assert "entrepot ha demote" in hosting.facts()["withheld"]

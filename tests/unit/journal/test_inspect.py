@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from entrepot.journal.inspect import Counted, check, file_flaw, records
+from entrepot.journal.inspect import Counted, Damage, check, damages, records
 from entrepot.journal.log import JournalCore
 from journals import World, message
 
@@ -75,14 +75,36 @@ def test_a_check_finds_what_a_start_would_find_and_changes_nothing() -> None:
     assert "data check" in found.damage.remedy
 
 
+def damaged(name: str, octets: bytes) -> list[Damage]:
+    return damages(name, lambda at, length: octets[at : at + length], len(octets))
+
+
 def test_a_file_says_by_itself_whether_it_is_sound() -> None:
     world = filled()
     world.disk.stop()
     for name in world.segments():
         octets = world.disk.read(name, 0, world.disk.size(name))
-        assert file_flaw(name, octets) == ""
-        assert file_flaw(name, octets + bytes(500)) == ""  # a file is longer than what stands there
+        assert damaged(name, octets) == []
+        assert damaged(name, octets + bytes(500)) == []  # a file is longer than what stands there
         middle = len(octets.rstrip(b"\0")) // 2
         wrong = octets[:middle] + bytes([octets[middle] ^ 1]) + octets[middle + 1 :]
-        assert name in file_flaw(name, wrong)
-    assert file_flaw("1-1.tmp", b"whatever") == ""
+        (found,) = damaged(name, wrong)
+        assert found.at <= middle < found.end
+        assert name in found.what
+        assert damaged(name, octets[: found.at] + octets[found.end :])[:1] != [found]
+    assert damaged("1-1.tmp", b"whatever") == []
+
+
+def test_each_damaged_place_of_a_file_is_named_and_no_sound_one() -> None:
+    world = filled()
+    world.disk.stop()
+    name = world.segments()[0]
+    octets = bytearray(world.disk.read(name, 0, world.disk.size(name)))
+    heads = [at for at in range(len(octets)) if octets[at : at + 4] == b"EJB1"]
+    assert len(heads) > 4
+    for head in (heads[1], heads[3]):
+        octets[head + 20] ^= 1
+    assert [(each.at, each.end) for each in damaged(name, bytes(octets))] == [
+        (heads[1], heads[2]),
+        (heads[3], heads[4]),
+    ]

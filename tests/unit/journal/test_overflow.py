@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrepot.base.errors import BodyLost
-from entrepot.journal.overflow import CHECK, STRETCH, Overflow, body_flaw, stored_length
+from entrepot.journal.inspect import Damage, damages
+from entrepot.journal.overflow import CHECK, STRETCH, Overflow, stored_length, wrong_stretches
 from entrepot.model.message import Message
 from journals import World, message
 
@@ -156,14 +157,40 @@ def test_a_journal_of_before_there_were_checksums_is_read(tmp_path: Path) -> Non
     disk.close()
 
 
-@pytest.mark.parametrize("size", [STRETCH + 1, 2 * STRETCH, 2 * STRETCH + 77])
+class Pieces:
+    """The file of body 7; ``most``: the longest piece of it that was read."""
+
+    def __init__(self, octets: bytes) -> None:
+        self.octets = octets
+        self.most = 0
+
+    def read(self, offset: int, length: int) -> bytes:
+        self.most = max(self.most, length)
+        return self.octets[offset : offset + length]
+
+    def wrong(self) -> list[int]:
+        return wrong_stretches(7, self.read, len(self.octets))
+
+    def damages(self, *, growing: bool = False) -> list[Damage]:
+        return damages("7.blob", self.read, len(self.octets), growing=growing)
+
+
+@pytest.mark.parametrize("size", [1000, STRETCH, STRETCH + 1, 2 * STRETCH, 2 * STRETCH + 77])
 def test_the_file_of_a_body_says_by_itself_whether_it_is_sound(size: int) -> None:
     world = World()
     stored(world, 7, body(size))
     octets = world.disk.blob_read(7, 0, stored_length(size, True))
-    assert body_flaw(7, octets) == ""
-    assert body_flaw(7, body(size)) == ""  # of an older journal, without checksums
+    assert Pieces(octets).wrong() == []
+    if size > STRETCH + CHECK:
+        assert Pieces(body(size)).wrong() == []  # of an older journal, without checksums
     at = STRETCH + CHECK if size > STRETCH else 0
-    for place in (0, STRETCH + 1, at, len(octets) - 1):
+    for place in (0, min(STRETCH + 1, size), at, len(octets) - 1):
         wrong = octets[:place] + bytes([octets[place] ^ 1]) + octets[place + 1 :]
-        assert "wrong checksum at octet" in body_flaw(7, wrong), place
+        stretch = place // (STRETCH + CHECK) * (STRETCH + CHECK)
+        file = Pieces(wrong)
+        assert file.wrong() == [stretch]
+        assert file.most <= STRETCH + CHECK, "a body may be larger than the memory that there is"
+        (found,) = file.damages()
+        assert (found.at, found.end) == (stretch, min(stretch + STRETCH + CHECK, len(octets)))
+        last = (len(octets) - 1) // (STRETCH + CHECK) * (STRETCH + CHECK)
+        assert (file.damages(growing=True) == []) is (stretch == last)

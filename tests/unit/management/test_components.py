@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -60,3 +61,29 @@ def test_what_is_not_there_is_refused_with_what_is(kind: str) -> None:
         control(rig.broker, census, f"{kind}.none")
     known = {"broadcastgroup": "g", "connectionrouter": "by ip"}.get(kind, "none")
     assert caught.value.remedy == f"there are: {known}"
+
+
+class Copies:
+    """The primary's side of replication, with so many copies in sync."""
+
+    def __init__(self, count: int) -> None:
+        self.replication = self.pieces = self
+        self.in_sync = [object()] * count
+
+
+def test_how_a_store_is_shared_is_said_in_the_words_of_artemis(tmp_path: Path) -> None:
+    rig, census = office()
+
+    def told() -> list[object]:
+        return [control(rig.broker, census, "broker").get(name) for name in ("HAPolicy", "replicaSync")]
+
+    assert told() == ["Primary Only", False]
+    census.standby = cast(Any, object())
+    assert told() == ["Shared Store Primary", False]
+    census.hosting = cast(Any, Copies(0))
+    assert told() == ["Replication Primary w/lock manager", False]
+    census.hosting = cast(Any, Copies(1))
+    assert told()[1] is True
+    parts = Components([], {}, lambda: None, lambda: None, directory=str(tmp_path))
+    names = ("journalDirectory", "bindingsDirectory", "pagingDirectory", "largeMessagesDirectory")
+    assert [parts.settings()[name]() for name in names] == [str(tmp_path)] * 3 + [f"{tmp_path}/blobs"]

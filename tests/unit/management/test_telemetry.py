@@ -144,6 +144,18 @@ def test_a_broker_that_is_watched_sends_its_spans(caplog: pytest.LogCaptureFixtu
     Telemetry(TelemetryOptions()).close()  # of a broker that never started
 
 
+def test_a_flood_costs_no_more_than_ten_messages_a_second_unless_more_are_asked_for() -> None:
+    rig = Rig(disk=False)
+    telemetry = Telemetry(TelemetryOptions(ratio=1.0, delay=60.0), lambda batch: True)
+    telemetry.watch(rig.broker, lambda work: None)
+    rig.send_all("/queue/orders", range(100))
+    assert telemetry.watching is not None
+    assert int(telemetry.watching.passed_over) == 90
+    telemetry.close()
+    assert telemetry.outbox is not None
+    assert telemetry.outbox.sent == 10 * len(["receive", "route"])
+
+
 SPANS = [
     Span(
         "receive orders", TRACE, "1" * 16, SPAN, 1_000, 2_000, SERVER, {"messaging.system": "activemq"},

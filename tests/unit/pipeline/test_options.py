@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import EntrepotError, InvalidOption, InvalidURI
-from entrepot.pipeline.options import READ, SETTINGS, STREAM, WRITE, read
+from entrepot.pipeline.options import OF_KAFKA, READ, SETTINGS, STREAM, WRITE, read
 
+BY_NAME_AS_WRITTEN = [setting.name for setting in SETTINGS]
+OTHERS_OF_THE_PAGE = ["pipeline.claim", "pipeline.lag", "properties", "destination", "broker", "position", "limit"]
 STREAMED = {"url": "stomp://h:1", "queue": "q", "subscription": "s"}
 
 
@@ -53,6 +57,19 @@ def test_tls_options_go_to_every_place_and_do_not_replace_its_own() -> None:
         ({**STREAMED, "minMessagesPerTrigger": "100001"}, STREAM, "at least 100001 messages"),
         ({**STREAMED, "minMessagesPerTrigger": "5", "maxMessagesPerTrigger": "4"}, STREAM, "no more than"),
         ({**STREAMED, "minMessagesPerTrigger": "5"}, READ, "no meaning for"),
+        ({**STREAMED, "maxTriggerDelay": "5"}, STREAM, "here it waits for none"),
+        ({**STREAMED, "maxTriggerDelay": "5", "minMessagesPerTrigger": "00"}, STREAM, "here it waits for none"),
+        (
+            {**STREAMED, "startingPosition": "2026-11-22T00:00:00Z", "until": "2026-11-21T13:00:00Z"},
+            STREAM,
+            "startingPosition earlier",
+        ),
+        ({**STREAMED, "until": "soon"}, STREAM, "is no time after 1970"),
+        ({**STREAMED, "maxOffsetsPerTrigger": "5"}, STREAM, "use maxMessagesPerTrigger"),
+        ({**STREAMED, "MINOFFSETSPERTRIGGER": "5"}, STREAM, "use minMessagesPerTrigger"),
+        ({**STREAMED, "endingTimestamp": "5"}, READ, "use until"),
+        ({**STREAMED, "kafka.bootstrap.servers": "h:9092"}, STREAM, "use url"),
+        ({**STREAMED, "kafka.session.timeout.ms": "5"}, STREAM, "is not used here"),
         ({**STREAMED, "topic": "t"}, STREAM, "both a queue and a topic"),
         ({**STREAMED, "queue": "/topic/t"}, STREAM, "use the option 'topic'"),
         ({**STREAMED, "queue": "a.*.b"}, STREAM, "is a wildcard or a list"),
@@ -78,6 +95,31 @@ def test_what_cannot_be_meant_is_refused_with_what_to_do(given: dict[str, str], 
 
 def test_the_options_of_spark_itself_pass() -> None:
     assert read({**STREAMED, "path": "x", "checkpointLocation": "y"}, STREAM).destination == "/queue/q"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingPosition": "2026-11-21T13:00:00Z", "until": "2026-11-21T13:00:00Z"},
+        {"startingPosition": "latest", "until": "2026-11-21T13:00:00Z"},
+        {"startingPosition": '{"A": 5}', "until": "2026-11-21T13:00:00Z"},
+        {"minMessagesPerTrigger": "5", "maxTriggerDelay": "100", "maxOctetsPerTrigger": "7"},
+    ],
+)
+def test_bounds_that_go_together_are_read(given: dict[str, str]) -> None:
+    options = read({**STREAMED, **given}, STREAM)
+    assert {name: options.text(name) for name in given} == given
+
+
+def test_the_page_has_every_option_of_kafka_and_names_only_ours_that_exist() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "spark.md").read_text(encoding="utf-8")
+    table = page.partition("## Coming from Kafka")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    theirs = [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+    assert {name.lower() for name in theirs if name not in (*BY_NAME_AS_WRITTEN, "kafka.*")} == set(OF_KAFKA)
+    ours = {name for row in rows for name in re.findall(r"`([a-zA-Z.]+)`", row[1])}
+    assert ours <= {*BY_NAME_AS_WRITTEN, *OTHERS_OF_THE_PAGE}, ours - {*BY_NAME_AS_WRITTEN, *OTHERS_OF_THE_PAGE}
+    assert {"maxMessagesPerTrigger", "minMessagesPerTrigger", "maxTriggerDelay", "until"} <= ours
 
 
 def test_every_setting_says_what_it_means_and_where() -> None:

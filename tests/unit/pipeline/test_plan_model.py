@@ -12,6 +12,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install ent
 
 from entrepot.base.errors import InvalidOption
 from entrepot.pipeline.jobs.forecast import FOLLOW, GONE, Network, Place, headroom, predict, recommend
+from entrepot.pipeline.jobs.plan import FIT, WELL_PLACED, Plan, advice, page_of, text_of, warnings
 from entrepot.pipeline.jobs.rotation import MESSAGES
 
 
@@ -208,3 +209,37 @@ def test_what_no_consumer_had_to_show_is_not_its_limit() -> None:
 def test_a_broker_that_produces_little_is_not_left_out() -> None:
     made = predict(mesh(A=(1000, 0, 0), B=(0.01, 0, 0), C=(0, 1, 0)))
     assert made.edge("B", "C") == pytest.approx(0.01)
+
+
+def planned(measured: float) -> Plan:
+    """Return the plan of a network of which ``measured`` a second were seen to cross, where the model says 300."""
+    network = mesh(A=(300, 0, 0), B=(0, 4, 200))
+    network.forwarded["A", "B", "q"] = measured
+    return Plan(network, [], "1 times the load", predict(network))
+
+
+@pytest.mark.parametrize("off", [-1, 1])
+def test_a_model_that_fits_advises_and_one_that_does_not_says_so_instead(off: int) -> None:
+    near_enough, too_far = planned(300 + off * 300 * (FIT - 0.03)), planned(300 + off * 300 * (FIT + 0.03))
+    assert near_enough.misfit() == []
+    (said,) = advice(near_enough)
+    assert said.endswith("move 3 there from B")
+    (wrong,) = too_far.misfit()
+    crossed = f"{300 * (1 + off * (FIT + 0.03)):.3g} a second crossed from A to B"
+    assert wrong == f"the model does not fit: {crossed}, it says 300"
+    assert wrong in warnings(too_far)
+    assert advice(too_far) == ["no advice: the model does not say what was measured (see Attention)"]
+    for shown in (text_of(too_far), page_of(too_far)):
+        assert "no advice: the model does not" in shown
+        assert "move 3 there from B" not in shown
+        assert "the model does not fit" in shown
+    assert f"Attention: {wrong}" in text_of(too_far)
+    assert "the model does not fit" not in text_of(near_enough)
+
+
+def test_where_consumers_are_well_placed_nothing_is_advised() -> None:
+    network = mesh(A=(100, 2, 200))
+    made = Plan(network, [], "1 times the load", predict(network))
+    assert (made.misfit(), advice(made)) == ([], [])
+    assert text_of(made).rstrip().endswith("every broker has the consumers that it needs for what is produced there")
+    assert WELL_PLACED in page_of(made)

@@ -22,6 +22,8 @@ from entrepot.cluster.clusters.options import ClusterOptions, place_of
 from entrepot.cluster.clusters.topology import Verdict
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
 from entrepot.protocols.artemis.packets import (
+    BackupRequest,
+    BackupResponse,
     ClusterConnect,
     ClusterConnectReply,
     ClusterTopology,
@@ -185,6 +187,11 @@ class Contact:
         if self.state is State.MET and self._opened is not None:
             self._opened.announce(self._members)
 
+    def ask_to_host(self, request: BackupRequest, answered: Callable[[bool], None]) -> None:
+        """Ask the node there to host a backup; ``answered`` hears what it says, if it says anything."""
+        if self.state is State.MET and self._opened is not None:
+            self._opened.ask_to_host(request, answered)
+
     def _dial(self) -> None:
         self._become(Signal.DIAL)
         self.due = NEVER
@@ -299,6 +306,7 @@ class Opened(ClientPort):
         self.client: CoreClient | None = None
         self._contact: Final = contact
         self._listening: Listening | None = None
+        self._answered: Callable[[bool], None] | None = None
 
     def greeted(self, client: CoreClient) -> None:
         """All members that the peer knows were told."""
@@ -316,6 +324,10 @@ class Opened(ClientPort):
             contact.answered(self, packet.authorized)
         elif isinstance(packet, Disconnect):
             contact.parted(packet)
+        elif isinstance(packet, BackupResponse):
+            answered, self._answered = self._answered, None
+            if answered is not None:
+                answered(packet.started)
         elif self._listening is not None:
             self._listening.told(packet)
             if self._listening.refusal:
@@ -330,6 +342,13 @@ class Opened(ClientPort):
         assert self.client is not None
         packet.channel = CLUSTER
         self.client.send(packet)
+
+    def ask_to_host(self, request: BackupRequest, answered: Callable[[bool], None]) -> None:
+        """Ask for a backup. One that is asked for and not answered is not asked for again: answers have no number."""
+        waits = self._answered is not None
+        self._answered = answered
+        if not waits:
+            self.say(request)
 
     def listen(
         self,

@@ -12,12 +12,13 @@ from hmac import compare_digest
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.cluster.clusters.hosted import Backups
 from entrepot.cluster.clusters.topology import Member, Overseer, Topology, Verdict
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.membership import Membership, Onlooker
 from entrepot.protocols.artemis.options import VERSION_NEWEST
-from entrepot.protocols.artemis.packets import ClusterTopology, NodeAnnounce
+from entrepot.protocols.artemis.packets import BackupRequest, ClusterTopology, NodeAnnounce
 
 SETTLING: Final = 5 * MILLISECOND
 SLOW: Final = 200 * MILLISECOND  # until who does not read is looked at again
@@ -66,6 +67,7 @@ class Members(Membership, Overseer):
         self._waiting: dict[Onlooker, None] = {}  # who has something to be told
         self._alarm: _Told | None = None
         self._said: dict[str, None] = {}
+        self.backups: Backups | None = None  # that this node hosts for others, where it may
         topology.overseers.append(self)
 
     # -- what connections ask ------------------------------------------------------------------------------------------
@@ -124,6 +126,13 @@ class Members(Membership, Overseer):
         elif verdict is Verdict.FULL:
             self._say_once("full", f"there are {len(self.topology.members)} nodes: {news.node} is not taken in")
         return verdict
+
+    def host(self, onlooker: Onlooker, packet: BackupRequest) -> None:
+        """A node that was admitted wants a backup here: nobody gets one where the configuration hosts none."""
+        if self.backups is None:
+            onlooker.hosted(False)
+        else:
+            self.backups.asked(onlooker, packet)
 
     # -- what the topology says ----------------------------------------------------------------------------------------
 

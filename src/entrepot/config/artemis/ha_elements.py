@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed, otherwise
+from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed
 
 LEASED: Final = "a lease decides, which an arbiter or a majority of voters gives out"
 TOLD: Final = "brokers of one store are told of one another with --peer"
@@ -27,8 +27,7 @@ _COPIES: Final = [
     *obeyed("max-saved-replicated-journals-size:number=2 initial-replication-sync-timeout:number=30000"),
 ]
 _BACKUP_COPY: Final = [
-    *otherwise("a backup that serves goes on until it ends", "allow-failback:flag=false"),
-    *no_effect("a broker that was succeeded waits again, always", "restart-backup:flag=true"),
+    *obeyed("allow-failback:flag=false restart-backup:flag=true"),
     *no_effect("Artemis itself has dropped it", "failback-delay:number"),
 ]
 _SCALE_DOWN: Final = Slot(
@@ -40,8 +39,8 @@ _SCALE_DOWN: Final = Slot(
 _COLOCATED: Final = Slot(
     "colocated",
     does=Does.REFUSED,
-    why="one process runs one broker: request-backup, max-backups and backup-port-offset ask for two",
-    remedy="start the backup by itself, on ports of its own",
+    why="a hosted backup has no place to replicate to: that is said on the command line, once for a process",
+    remedy="start the backup by itself, on ports of its own; or let the nodes have <shared-store>",
 )
 _MANAGER: Final = Slot("manager", ("manager",))
 
@@ -74,8 +73,24 @@ HA_KINDS: Final = [
         Slot("master", ("primary",)),
         Slot("backup", ("backup",)),
         Slot("slave", ("backup",)),
-        _COLOCATED,
+        Slot("colocated", ("colocated",)),
         about="brokers with one directory: one serves, the others wait",
+    ),
+    Kind(
+        "colocated",
+        obeyed("request-backup:flag=false max-backups:number=1 backup-port-offset:number=100"),
+        obeyed("backup-request-retries:number=-1 backup-request-retry-interval:number=5000"),
+        Slot("excludes", ("excludes",)),
+        Slot("primary", ("primary",)),
+        Slot("master", ("primary",)),
+        Slot("backup", ("backup",)),
+        Slot("slave", ("backup",)),
+        about="nodes of a cluster that host one another's backups: each in a process of its own, which this one keeps",
+    ),
+    Kind(
+        "excludes",
+        Slot("connector-ref", ("connector-ref",), many=True),
+        about="connectors that lead elsewhere: a hosted backup dials them as they are, without the offset",
     ),
     Kind(
         "primary",

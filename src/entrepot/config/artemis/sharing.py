@@ -1,13 +1,17 @@
-"""Who stands in for whom, from ``<ha-policy>`` of a ``broker.xml`` (artemis.md 2.2 to 2.4)."""
+"""Who stands in for whom, from ``<ha-policy>`` of a ``broker.xml`` (artemis.md 2.2 to 2.5)."""
 
 from __future__ import annotations
 
 from typing import Final
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
 from entrepot.base.environment import MILLISECOND
+from entrepot.config.artemis.peering import peering
 from entrepot.config.artemis.reading import PartReader
-from entrepot.config.model import Copying, Sharing
+from entrepot.config.hosted import port_of
+from entrepot.config.model import Colocation, Copying, Sharing
 from entrepot.config.reading import Bean
 from entrepot.ha.lease import BACKUP, PRIMARY
 from entrepot.ha.options import FILE_LOCKER
@@ -19,6 +23,8 @@ SERVERS: Final = "connect-string"
 NAMESPACE: Final = "namespace"
 TIMERS: Final = ("session-ms", "session-percent", "connection-ms", "retries", "retries-ms")
 """Of the session with ZooKeeper: here the lease decides, not the session."""
+BACKUPS_MAX: Final = 32  # each is a process of 45 MB and more
+PORT_MAX: Final = 65_535
 
 
 def sharing(reader: PartReader, core: Bean) -> Sharing | None:
@@ -27,6 +33,12 @@ def sharing(reader: PartReader, core: Bean) -> Sharing | None:
     if policy is None:
         return None
     shared, copied = policy.one("shared-store"), policy.one("replication")
+    colocated = None if shared is None else shared.one("colocated")
+    if shared is not None and colocated is not None:
+        if shared.many("primary", "master", "backup", "slave"):
+            reader.error(colocated, "it stands beside <primary> or <backup>", "write those inside it")
+            return None
+        return _colocated(reader, core, colocated)
     if shared is not None:
         part = _part(reader, shared)
         return None if part is None else _shared(part)
@@ -54,10 +66,80 @@ def _shared(part: Bean) -> Sharing:
     )
 
 
+def _colocated(reader: PartReader, core: Bean, bean: Bean) -> Sharing:
+    """A primary that hosts backups of other nodes, and has its own hosted."""
+    primaries, backups = bean.many("primary", "master"), bean.many("backup", "slave")
+    for named in (primaries, backups):
+        if len(named) > 1:
+            reader.error(named[1], "it is there twice", "take one out")
+    offset, most = int(bean.get("backup-port-offset", 100)), int(bean.get("max-backups", 1))
+    if not 0 <= most <= BACKUPS_MAX:
+        reader.error(bean, f"{most} is no number of backups", f"use 0 to {BACKUPS_MAX}", "max-backups")
+        most = 0
+    if not 1 <= offset <= PORT_MAX:
+        reader.error(bean, f"{offset} moves no port to a free one", "use 1 to 65535", "backup-port-offset")
+        offset = 1
+    retry_ms = int(bean.get("backup-request-retry-interval", 5_000))
+    if retry_ms <= 0:
+        reader.error(bean, f"{retry_ms} is no time, in ms", "use 1 and more", "backup-request-retry-interval")
+        retry_ms = 5_000
+    listed = bean.one("excludes")
+    excluded = [] if listed is None else listed.many("connector-ref")
+    _check_ports(reader, core, bean, {each.text("content"): each for each in excluded}, offset * most)
+    alone = _shared(primaries[0]) if primaries else Sharing(part=PRIMARY, failover_on_shutdown=False)
+    backup = Sharing(part=BACKUP, failover_on_shutdown=False, allow_failback=True)
+    return replace(
+        alone,
+        colocation=Colocation(
+            backup=_shared(backups[0]) if backups else backup,
+            requests=bool(bean.get("request-backup", False)),
+            backups_max=most,
+            retries=int(bean.get("backup-request-retries", -1)),
+            retry_ms=retry_ms,
+            port_offset=offset,
+            excludes=tuple(each.text("content") for each in excluded),
+        ),
+    )
+
+
+def _check_ports(reader: PartReader, core: Bean, bean: Bean, excluded: dict[str, Bean], shift: int) -> None:
+    """Say which ports a hosted backup cannot have, and which it would take for those of others.
+
+    ``excluded``: connectors by name; ``shift``: how far the ports of the last one are moved.
+    """
+    others = peering(core.element, reader.sources)
+    known = {one.name: one.uri for one in others.places}
+    for name, each in excluded.items():
+        if name not in known:
+            reader.error(each, f"there is no connector {name!r}", "name one of <connectors>, or take it out")
+    if not others.clusters:
+        reader.warn(bean, "there is no cluster: nobody asks for a backup, or is asked", "add a <cluster-connection>")
+    elif not others.cluster_password:
+        what = "the cluster-password is the default, which everybody knows: no backup is hosted"
+        reader.warn(bean, what, "set cluster-user and cluster-password, the same on every node")
+    for one in others.clusters:
+        if one.connector in excluded:
+            what = f"a hosted backup would say that it is at {one.connector!r}, where this broker is"
+            reader.error(excluded[one.connector], what, "exclude only connectors that lead to other brokers")
+        for reference in one.connectors or ():
+            if reference.name in known and reference.name not in excluded and reference.name != one.connector:
+                what = f"a hosted backup dials {reference.name!r} at its port + backup-port-offset"
+                reader.warn(bean, what, f"add <excludes><connector-ref>{reference.name}</connector-ref></excludes>")
+    for listener in others.listeners:
+        port = port_of(listener.uri)
+        if port + shift > PORT_MAX:
+            what = f"the acceptor {listener.name!r} would listen on {port + shift}, which is no port"
+            reader.error(bean, what, "lower backup-port-offset or max-backups")
+
+
 def _copied(reader: PartReader, part: Bean) -> Sharing:
-    """A store of its own: which of the brokers serves first is not fixed, so both play the same part."""
+    """A store of its own. Its stop hands over to whoever is in sync, whatever its part (artemis.md 2.3)."""
+    backup = part.kind.name == "replicated-backup"
     return Sharing(
         locker=_locker(reader, part),
+        part=BACKUP if backup else PRIMARY,
+        allow_failback=bool(part.get("allow-failback", False)) if backup else False,
+        restart_backup=bool(part.get("restart-backup", True)) if backup else True,
         copies=Copying(
             kept=int(part.get("max-saved-replicated-journals-size", 2)),
             patience=int(part.get("initial-replication-sync-timeout", 30_000)) * MILLISECOND,

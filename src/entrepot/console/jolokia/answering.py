@@ -10,7 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from entrepot import __version__
-from entrepot.base.errors import AccessDenied, EntrepotError, InvalidOption, LimitExceeded, Refused
+from entrepot.base.errors import (
+    AccessDenied,
+    EntrepotError,
+    InvalidDestination,
+    InvalidOption,
+    InvalidSelector,
+    LimitExceeded,
+    Refused,
+)
 from entrepot.console.jolokia.names import ObjectName
 from entrepot.console.jolokia.requests import JolokiaRequest
 from entrepot.console.numbers import count
@@ -19,6 +27,14 @@ PROTOCOL: Final = "8.0"
 AGENT: Final = "2.2.9"  # the version of Jolokia whose answers these are
 DEPTH: Final = 15
 BEANS_MOST: Final = 20_000
+
+ARTEMIS: Final = "org.apache.activemq.artemis"
+THROWN: Final[Mapping[tuple[str, type[Exception]], tuple[str, int]]] = {
+    (ARTEMIS, InvalidDestination): (f"{ARTEMIS}.api.core.ActiveMQNonExistentQueueException", 500),
+    (ARTEMIS, InvalidSelector): (f"{ARTEMIS}.api.core.ActiveMQInvalidFilterExpressionException", 500),
+    ("org.apache.activemq", InvalidSelector): ("jakarta.jms.InvalidSelectorException", 500),
+}
+"""What a real broker of a domain throws where ours refuses: the class, and the status that Jolokia makes of it."""
 
 Invoke = Callable[[str, list[Any]], Awaitable[object]]
 
@@ -77,17 +93,19 @@ async def answer(request: JolokiaRequest, beans: Beans) -> dict[str, Any]:
         value = await _value(request, beans)
         shown = _cut(_at_path(value, request.path if request.type != "list" else []), request)
     except (EntrepotError, NoSuch) as error:
-        return failure(error, request.raw)
+        told = failure(error, request.raw, beans.domain)
+        if request.flag("includeStackTrace"):
+            told["stacktrace"] = told["error"]  # there is no Java behind it; clients look whether it is there
+        return told
     return {"request": request.raw, "value": shown, "timestamp": int(time.time()), "status": 200}
 
 
-def failure(error: EntrepotError | NoSuch, raw: object) -> dict[str, Any]:
-    """Return the answer that says what went wrong."""
-    kind, status = _kind(error)
+def failure(error: EntrepotError | NoSuch, raw: object, domain: str = "") -> dict[str, Any]:
+    """Return the answer that says what went wrong, with what the broker of that ``domain`` throws in Java."""
+    kind, status = THROWN.get((domain, type(error))) or _kind(error)
     told = error.message + (f"; {error.remedy}" if error.remedy else "")
     said: dict[str, Any] = {"error_type": kind, "error": f"{kind} : {told}", "status": status}
     said["timestamp"] = int(time.time())
-    said["stacktrace"] = f"{kind}: {told}"  # there is no Java behind it; clients look whether it is there
     if raw is not None:
         said["request"] = raw
     return said
@@ -190,7 +208,7 @@ def _attribute(bean: Bean, name: str) -> object:
 async def _list(request: JolokiaRequest, beans: Beans) -> object:
     path = request.path
     if path and path[0] != beans.domain:
-        raise NoSuchBean(f"No MBeans in the domain {path[0]}")
+        return {}  # as a JVM that has no such domain; the path inside it leads nowhere either
     pattern = ObjectName(beans.domain, {}, more=True)
     if len(path) > 1:
         pattern = ObjectName.parse(f"{beans.domain}:{path[1]}")

@@ -145,7 +145,7 @@ class ArtemisBeans:
 
 
 def _ours(name: str) -> str:
-    return {"ID": "id", "Id": "id"}.get(name) or name[:1].lower() + name[1:]
+    return {"ID": "id", "Id": "id", "HAPolicy": "HAPolicy"}.get(name) or name[:1].lower() + name[1:]
 
 
 def _read(name: str) -> Any:
@@ -153,7 +153,10 @@ def _read(name: str) -> Any:
 
 
 def _typed(form: Mapping[str, Any], operation: str, arguments: list[Any]) -> list[Any]:
-    """Return ``arguments`` with the types that an operation wants: from the path of a GET all are texts."""
+    """Return ``arguments`` with the types that an operation wants: from the path of a GET all are texts.
+
+    Raises Refused: one of them cannot be read as its type.
+    """
     known = form["op"].get(operation)
     if known is None:
         return arguments
@@ -163,6 +166,9 @@ def _typed(form: Mapping[str, Any], operation: str, arguments: list[Any]) -> lis
         typed = [_one(value, wanted["type"]) for value, wanted in zip(arguments, types, strict=True)]
         if None not in [one for one, given in zip(typed, arguments, strict=True) if given is not None]:
             return typed
+    if fitting:
+        takes = " or ".join("(" + ", ".join(one["type"] for one in args) + ")" for args in fitting)
+        raise Refused(f"{operation} takes {takes}", remedy="write numbers in digits, and true or false")
     return arguments
 
 

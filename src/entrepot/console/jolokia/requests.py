@@ -37,7 +37,7 @@ class JolokiaRequest:
 
     def __init__(self, raw: dict[str, Any], config: Mapping[str, Any]) -> None:
         """Raises Refused."""
-        self.raw: Final = echoed(raw)
+        self.raw: Final = {**echoed(raw), "type": str(raw.get("type") or "").lower()}  # as Jolokia calls it back
         self.config: Final = {**config, **_mapping(raw.get("config"), "config")}
         self.type: Final = str(raw.get("type") or "").lower()
         if self.type not in TYPES:

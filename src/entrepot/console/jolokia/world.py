@@ -17,6 +17,29 @@ from entrepot.management.view import Asker, all_queues, queue_named
 
 PAGE: Final = 1_000  # rows of one list: the most that the broker answers with
 RESOURCES: Final = 500  # of one `describeResources`
+IMPLEMENTED: Final = {
+    "artemis": {
+        "acceptor": "Acceptor",
+        "address": "Address",
+        "bridge": "Bridge",
+        "broker": "ActiveMQServer",
+        "clusterconnection": "ClusterConnection",
+        "divert": "Divert",
+        "queue": "Queue",
+    },
+    "classic": {
+        "broker": "BrokerView",
+        "connection": "ConnectionView",
+        "connector": "ConnectorView",
+        "health": "HealthView",
+        "networkBridge": "NetworkBridgeView",
+        "networkConnector": "NetworkConnectorView",
+        "queue": "QueueView",
+        "subscription": "SubscriptionView",
+        "topic": "TopicView",
+    },
+}
+"""Kind of MBean -> its class in Java; Jolokia's Java client takes what `list` tells for no MBean without one."""
 Row = dict[str, Any]
 Readers = Mapping[str, Callable[[Row], object]]
 
@@ -99,7 +122,11 @@ def shapes(family: str) -> Mapping[str, Mapping[str, Any]]:
 
 def shape(family: str, kind: str) -> Mapping[str, Any]:
     """Return the types of one kind of MBean."""
-    return shapes(family).get(kind, {"attr": {}, "op": {}, "desc": kind})
+    found = shapes(family).get(kind, {"attr": {}, "op": {}, "desc": kind})
+    name = IMPLEMENTED[family][kind]
+    if family == "artemis":
+        return {**found, "class": f"org.apache.activemq.artemis.core.management.impl.{name}ControlImpl"}
+    return {**found, "class": f"org.apache.activemq.broker.jmx.{name}"}
 
 
 def readers(table: Readers, row: Row) -> dict[str, Callable[[], object]]:

@@ -123,6 +123,7 @@ class Plan:
         self.main: Copy = Copy("", routing)
         self.copies: list[Copy] = []
         self.passed: dict[str, bool] = {}  # diverts that were followed: a circle of them ends here
+        self.blocked: str = ""  # an address that it passes, and that an operator blocked
 
 
 class Target:
@@ -143,6 +144,7 @@ class Target:
         self.parts: list[Target] = []
         self.policy: Policy | None = None
         self.temporary: bool = False
+        self.blocked: bool = False  # an operator blocked the address: its producers wait
         self.stamps: bool = False  # the policy gives or bounds expirations
         self.careful: bool = False  # somebody wants to be told of messages, or the policy to remember them
         self.asked: i64 = 0  # facts about single messages that the policy asks for
@@ -162,6 +164,7 @@ class Target:
         self.only = None
         self.choice.clear()
         self.diverts = []
+        self.blocked = False
         self.stamps = False
         self.careful = False
         self.version = version
@@ -210,6 +213,7 @@ class RoutingTable:
         self.diverts: dict[str, list[Divert]] = {}
         self.virtual_topics: list[VirtualTopic] = [VirtualTopic()]
         self.declared: dict[str, int] = {}  # routing types that addresses were made for: 1 multicast, 2 anycast, 3 both
+        self.blocked: dict[str, bool] = {}  # addresses that an operator blocked: `FlowControl.block`
         self.guarded: dict[str, bool] = {}  # addresses that a pattern reaches only if its first word is written out
         self.mirror_prefix: str = ""  # "" : no mirrored queues; else what is sent to queue X is published on prefix + X
 
@@ -284,6 +288,7 @@ class RoutingTable:
     def drop(self, address: Address) -> None:
         """Forget an address that nothing is bound to."""
         del self.addresses[address.name]
+        self.blocked.pop(address.name, None)
         if address.pattern:
             self.wild.remove(address.name, address)
         self.version += 1
@@ -335,12 +340,13 @@ class RoutingTable:
         """Bring ``target`` up to date with the table."""
         target.only = None
         target.diverts = self._diverts_of(target)
+        target.blocked = target.name in self.blocked
         target.choice.clear()
         if target.queue_name:
             self._lead_to_queue(target)
         else:
             self._lead_to_address(target)
-        if not target.diverts:
+        if not target.diverts and not target.blocked:
             queue = target.choice.only()
             if queue is not None and queue.pending_limit < 0 and not queue.fates.careful:
                 target.only = queue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from entrepot.base.environment import UNLIMITED
 from entrepot.core.addressing.binding import Address, Binding
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
@@ -67,8 +68,10 @@ class AddressControl(Control):
             "messageCount": lambda: sum(int(queue.count) for queue in self.queues()),
             "numberOfMessages": lambda: sum(int(queue.count) for queue in self.queues()),
             "addressSize": lambda: sum(int(queue.backlog.octets) for queue in self.queues()),
+            "addressLimitPercent": lambda: max((filled(queue) for queue in self.queues()), default=0),
             "paging": lambda: is_paging(address),
             "paused": lambda: is_paused(address),
+            "blocked": lambda: address.name in broker.table.blocked,
             "autoCreated": lambda: not address.created_by_operator,
             "internal": lambda: False,
             "temporary": lambda: any(queue.temporary for queue in self.queues()),
@@ -81,6 +84,8 @@ class AddressControl(Control):
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
         """Return what can be done to all queues of an address."""
         return {
+            "block": self._block,
+            "unblock": self._unblock,
             "pause": self._pause,
             "resume": self._resume,
             "purge": self._purge,
@@ -115,6 +120,14 @@ class AddressControl(Control):
         groups = [address.anycasts, *address.multicasts.values()]
         return [one for group in groups for one in group.bindings]
 
+    def _block(self, given: Arguments) -> bool:
+        """Let its producers wait until `_unblock`, or the next start; the answer is whether that was done."""
+        self.broker.flow.block(self.address.name)
+        return True
+
+    def _unblock(self, given: Arguments) -> None:
+        self.broker.flow.unblock(self.address.name)
+
     def _pause(self, given: Arguments) -> None:
         for queue in self.queues():
             upkeep.pause(self.broker, queue.name)
@@ -125,6 +138,17 @@ class AddressControl(Control):
 
     def _purge(self, given: Arguments) -> Several:
         return Several([Counted(Purge(self.broker, queue.name)) for queue in self.queues()])
+
+
+def filled(queue: Queue) -> int:
+    """Return how much ``queue`` has in memory of what it may, in octets or in messages; 0 where it has no limit."""
+    backlog, policy = queue.backlog, queue.policy
+    found = 0
+    if 0 < policy.max_octets < UNLIMITED:
+        found = 100 * int(backlog.octets) // int(policy.max_octets)
+    if policy.counts and 0 < policy.max_messages < UNLIMITED:
+        found = max(found, 100 * int(backlog.count - backlog.paged_count) // int(policy.max_messages))
+    return found
 
 
 def address_named(broker: BrokerCore, name: str) -> Address:

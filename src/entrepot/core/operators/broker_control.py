@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.machines import machine_of
 from entrepot.core.broker import BrokerCore
+from entrepot.core.maintenance import SWEEP_EVERY
 from entrepot.core.operators import entitlements, tables, upkeep, views
 from entrepot.core.operators.address_control import AddressControl, address_named
 from entrepot.core.operators.amending_verbs import Amending
@@ -44,6 +46,7 @@ class BrokerControl(Control):
         """Return what can be asked for."""
         broker = self.broker
         queues = broker.table.queues
+        counts = broker.access.counts
         return {
             "name": lambda: broker.options.name,
             "version": lambda: broker.options.version,
@@ -83,6 +86,12 @@ class BrokerControl(Control):
             "connectors": lambda: [list(one.values()) for one in self.census.connectors()],
             "connectorsAsJSON": lambda: json_of(self.census.connectors()),
             "totalConnectionCount": self.census.connected,
+            "authenticationSuccessCount": lambda: counts.admitted,
+            "authenticationFailureCount": lambda: counts.turned_away,
+            "authorizationSuccessCount": lambda: counts.allowed,
+            "authorizationFailureCount": lambda: counts.denied,
+            "messageExpiryScanPeriod": lambda: SWEEP_EVERY // MILLISECOND,
+            "journalFileSize": lambda: int(broker.journal.options.segment_bytes) if broker.journal.pages else 0,
             **self.census.settings(),
             **BrokerSampling(broker, self.census).attributes(),
         }

@@ -353,6 +353,9 @@ def _could(queue: Queue, consumer: Consumer, message: Message) -> bool:
 
 def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     """Note what keeps messages out."""
+    if queue.address in broker.table.blocked:
+        text = f"an operator blocked the address {queue.address!r}: producers wait (flow control)"
+        tally.add("blocked", text, f"call unblock of address.{queue.address}, by a message or from the console")
     refusal = broker.journal.refusal()
     if refusal is not None:
         tally.add("disk", f"the journal takes no records: {refusal.message}", refusal.remedy)

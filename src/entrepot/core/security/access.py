@@ -175,6 +175,26 @@ class _Leave(Permit):
             self.epoch = self.access.epoch
 
 
+class Counts:
+    """How often somebody was let in or not, and was allowed something at an address or not, since the start.
+
+    Counted are answers: a session asks once for each destination, where Artemis asks its cache for each message.
+    """
+
+    def __init__(self) -> None:
+        self.asks = False  # who comes in has to say who he is
+        self.admitted = 0
+        self.turned_away = 0
+        self.allowed = 0
+        self.denied = 0
+
+    def login(self, admitted: bool) -> None:
+        """Somebody knocked and was ``admitted``, or not."""
+        if self.asks:
+            self.admitted += admitted
+            self.turned_away += not admitted
+
+
 class Access:
     """Who may come into one broker, and what he may do.
 
@@ -203,6 +223,7 @@ class Access:
         self._narrowest = False
         self._peer: User | None = None  # the nodes of the cluster
         self.epoch = 0
+        self.counts: Final = Counts()
         self.amended: dict[str, _Replaced] = {}  # patterns of which an operator of the running broker says something
         self.management = MANAGEMENT  # rights on this address are those to manage, wherever a request is sent
         self._topics: dict[str, None] = {}  # that were made by somebody who may: they exist for the others
@@ -228,6 +249,7 @@ class Access:
         if directory is not None and self._directory is not None:
             directory.succeed(self._directory)
         self._directory = directory
+        self.counts.asks = directory is not None
         self.epoch += 1
         self._temporary = temporary
         self._rules = known
@@ -371,11 +393,13 @@ class Access:
         if self._is_temporary(destination):
             given = EVERYTHING if self._temporary is None else self._temporary.given(subject)
             self._refuse(subject, rights & ~given, destination, shown)
+            self.counts.allowed += 1
             return
         for name, routing in self._meant(destination):
             self._refuse(subject, rights & ~self._given(subject, name, routing), destination, shown)
         if self._is_private(destination):
             self._refuse(subject, MANAGE & ~self._given(subject, destination.name, ANYCAST), destination, shown)
+        self.counts.allowed += 1
 
     def _need_existence(self, subject: Subject, destination: Destination) -> None:
         """It is made when it is used first: by somebody who may make it."""
@@ -393,6 +417,7 @@ class Access:
             return
         for right, verb in VERBS.items():
             if missing & right:
+                self.counts.denied += 1
                 hub = self._hub
                 if hub is not None and hub.kinds & RIGHT_REFUSED:
                     hub.announce(SecurityFact(RIGHT_REFUSED, subject.name, "", destination.name, right))

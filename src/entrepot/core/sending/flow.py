@@ -10,7 +10,7 @@ from entrepot.base.errors import (
     AddressFull,
 )
 from entrepot.core.addressing.address_settings import FULL_BLOCK, FULL_DROP, FULL_FAIL, FULL_PAGE
-from entrepot.core.addressing.routing import RoutingTable
+from entrepot.core.addressing.routing import RoutingTable, Target
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.queue import Queue
@@ -32,15 +32,26 @@ class SpaceWaiter:
         """Read on."""
 
 
+class Waiting:
+    """Who waits, and for what: a queue (None: any room), the disk, an address that an operator blocked ("": none)."""
+
+    def __init__(self, waiter: SpaceWaiter, queue: Queue | None, disk: bool, address: str) -> None:
+        self.waiter: SpaceWaiter = waiter
+        self.queue: Queue | None = queue
+        self.disk: bool = disk
+        self.address: str = address
+
+
 class FlowControl:
     """Room for messages: in each queue, in memory and on disk."""
 
     def __init__(self, host: Host, table: RoutingTable) -> None:
         self.host: Host = host
         self.table: RoutingTable = table
-        self.waiting: dict[int, tuple[SpaceWaiter, Queue | None, bool]] = {}  # key -> who, which queue, the disk
+        self.waiting: dict[int, Waiting] = {}
         self.blocking: Queue | None = None  # the queue on whose account the last BLOCKED was said
         self.blocking_disk: bool = False
+        self.blocking_address: str = ""  # or the address that an operator blocked
         self.granted: bool = False  # a transaction is being carried out whose every send was granted before
 
     def verdict_of(self, queue: Queue) -> int:
@@ -59,10 +70,39 @@ class FlowControl:
         if full == FULL_DROP:
             return DROPPED
         if self.blocks(queue):
-            self.blocking = queue
-            self.blocking_disk = False
+            self.blame(queue, False)
             return BLOCKED
         return SENT
+
+    def blame(self, queue: Queue | None, disk: bool, address: str = "") -> None:
+        """BLOCKED is said on account of this; `wait` comes next."""
+        self.blocking = queue
+        self.blocking_disk = disk
+        self.blocking_address = address
+
+    def block(self, address: str) -> None:
+        """Let the producers of ``address`` wait, whatever room there is, until `unblock`; a restart ends it, too.
+
+        As Artemis' AddressControl.block. Who sends to it is told BLOCKED with his next message.
+        """
+        self.table.blocked[address] = True
+        self.table.version += 1
+
+    def unblock(self, address: str) -> None:
+        """Let them go on at the end of this turn (`space_changed`), where there is room."""
+        if self.table.blocked.pop(address, False):
+            self.table.version += 1
+
+    def is_blocked(self, target: Target) -> bool:
+        """Return whether an operator blocked where ``target`` leads, with `wait` prepared: for what is sent later."""
+        blocked = self.table.blocked
+        if not blocked:
+            return False
+        for one in [target, *target.parts]:
+            if one.name in blocked and one.service is None:
+                self.blame(None, False, one.name)
+                return True
+        return False
 
     def check_room(self, queues: list[Queue]) -> int:
         """Return the worst that any of ``queues`` says about its room. Raises AddressFull."""
@@ -81,16 +121,14 @@ class FlowControl:
             for queue in queues:
                 if queue.policy.full == FULL_FAIL and not self.granted:
                     raise AddressFull(full, remedy="consume, or raise the limit of the store")
-            self.blocking = None
-            self.blocking_disk = True
+            self.blame(None, True)
             return False
         if self.host.journal.space.temp_full():
             rare = message.rare
             large = rare is not None and rare.large_id != 0
             for queue in queues:
                 if not (message.durable and queue.durable) and (large or queue.stock.is_full()):
-                    self.blocking = queue
-                    self.blocking_disk = True
+                    self.blame(queue, True)
                     return False
         return True
 
@@ -111,8 +149,13 @@ class FlowControl:
         Call it right after the send that was answered BLOCKED.
         """
         if not self.waiting:
-            announcing.short_of_space(self.host.hub, self.host.memory.used)
-        self.waiting[int(key)] = (waiter, self.blocking, self.blocking_disk)
+            why = f"an operator blocks {self.blocking_address}" if self.blocking_address else ""
+            announcing.short_of_space(self.host.hub, self.host.memory.used, why)
+        address = self.blocking_address
+        known = self.waiting.get(int(key))
+        if not address and known is not None:
+            address = known.address  # it waits for that as well
+        self.waiting[int(key)] = Waiting(waiter, self.blocking, self.blocking_disk, address)
 
     def stop_waiting(self, key: i64) -> None:
         """Forget a waiter whose connection is gone."""
@@ -125,13 +168,16 @@ class FlowControl:
             return
         free: list[SpaceWaiter] = []
         space = self.host.journal.space
-        for key, (waiter, queue, disk) in list(self.waiting.items()):
+        for key, waiting in list(self.waiting.items()):
+            queue = waiting.queue
             gone = queue is None or self.table.queues.get(queue.name) is not queue
-            if disk and (space.limits.full if queue is None else not gone and space.temp_full()):
+            if waiting.address and waiting.address in self.table.blocked:
+                continue
+            if waiting.disk and (space.limits.full if queue is None else not gone and space.temp_full()):
                 continue
             if queue is None or gone or _has_room_again(queue):
                 del self.waiting[key]
-                free.append(waiter)
+                free.append(waiting.waiter)
         if free and not self.waiting:
             announcing.space_again(self.host.hub, self.host.memory.used)
         for waiter in free:

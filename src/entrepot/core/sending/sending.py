@@ -204,6 +204,16 @@ class Sending(ScheduleOutlet):
     def _route(self, message: Message, target: Target) -> int:
         """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
         plan = Plan(target.routing)
+        if target.blocked:
+            plan.blocked = target.name
+        verdict = self._carry_out(message, target, plan)
+        if plan.blocked and verdict != DROPPED:
+            self.flow.blame(None, False, plan.blocked)
+            return BLOCKED
+        return verdict
+
+    def _carry_out(self, message: Message, target: Target, plan: Plan) -> int:
+        """Fill ``plan``, which is empty, and do as it says."""
         main = plan.main
         rare = message.rare
         if rare is None or rare.internal is None or not self._follows(message, target, main):
@@ -394,6 +404,8 @@ class Sending(ScheduleOutlet):
             return
         if target.version != self.table.version:
             self.addresses.refresh(target)
+        if target.blocked:
+            plan.blocked = target.name
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
         chosen = target.choice.candidates() if peek else self._chosen(message, target)
@@ -462,6 +474,9 @@ class Sending(ScheduleOutlet):
         verdict = self.flow.check_room(plan.main.queues)
         for copy in plan.copies:
             verdict = max(verdict, self.flow.check_room(copy.queues))
+        if plan.blocked and verdict != DROPPED:
+            self.flow.blame(None, False, plan.blocked)
+            return BLOCKED
         return verdict
 
 

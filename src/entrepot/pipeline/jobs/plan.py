@@ -308,7 +308,7 @@ def text_of(made: Plan) -> str:
     lines += [
         "",
         "Placement",
-        *(advice(made) or ["every broker has the consumers that it needs for what is produced there"]),
+        *(advice(made) or [WELL_PLACED]),
     ]
     return "\n".join(lines) + "\n"
 

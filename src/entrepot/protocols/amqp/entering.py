@@ -174,6 +174,7 @@ class Entering(AmqpConnection):
         if self.step == SHOWN and proving is not None:
             self.prover = None
             self.subject = proving
+            self.broker.access.counts.login(True)
             self._let_in()
             return
         try:
@@ -181,6 +182,7 @@ class Entering(AmqpConnection):
             if proving is None:
                 raise UserUnknown(f"User name [{prover.name}] or password is invalid.")
         except Refused as refusal:
+            self.broker.access.counts.login(False)
             self.broker.hub.announce(SecurityFact(LOGIN_REFUSED, prover.name, self.peer))
             self.fail(refusal)
             return

@@ -357,6 +357,8 @@ class Incoming(Arriving):
                 txn.bodies.append(large)
             self.broker.effort.spent += KEEP_UNITS
             txn.transaction.send(message, place)
+            if self.broker.flow.is_blocked(place):
+                self._withhold(place)
         except Refused as refusal:
             if txn.transaction.why == "":
                 txn.transaction.fail(refusal)  # or its commit would do the rest without this

@@ -129,7 +129,8 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 
 _K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
-_BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, ROUTES, SCALED_DOWN, *TAKEN)
+_WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
+_BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, *_WHERE_TO)
 _NOTED: Final[dict[bytes, str]] = {
     key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, COMPRESSED, *_BETWEEN_NODES)
 }
@@ -378,7 +379,7 @@ def _note(rare: Rare, name: str, value: object) -> None:
         rare.deliver_at = i64(max(value, 0))
     elif name == COMPRESSED:
         rare.deflated = value is True
-    elif name in (ROUTES, SCALED_DOWN, *TAKEN) and isinstance(value, bytes):
+    elif name in _WHERE_TO and isinstance(value, bytes):
         if rare.internal is None:
             rare.internal = {}
         rare.internal[name] = value

@@ -57,14 +57,14 @@ class Crediting(SpaceWaiter):
         flow = broker.flow
         if target.service is not None:
             return SENT
+        if flow.is_blocked(target):
+            return BLOCKED
         if broker.journal.space.limits.full:
-            flow.blocking = None
-            flow.blocking_disk = True
+            flow.blame(None, True)
             return BLOCKED
         for queue in target.choice.candidates():
             if queue.stock.is_full():
-                flow.blocking = queue
-                flow.blocking_disk = False
+                flow.blame(queue, False)
                 if flow.verdict_of(queue) == BLOCKED:
                     return BLOCKED
         return SENT

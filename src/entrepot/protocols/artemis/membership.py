@@ -12,7 +12,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.protocols.artemis.options import VERSION_NEWEST
-from entrepot.protocols.artemis.packets import ClusterTopology, NodeAnnounce
+from entrepot.protocols.artemis.packets import BackupRequest, ClusterTopology, NodeAnnounce
 
 TAKEN_OVER_MAX: Final = 1_000
 
@@ -32,6 +32,9 @@ class Onlooker:
     def called(self) -> str:
         """Return where the peer is, for people."""
         raise NotImplementedError
+
+    def hosted(self, started: bool) -> None:
+        """Answer a peer that asked for a backup. One that asked nothing is told nothing."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -82,6 +85,10 @@ class Membership:
 
     def announced(self, onlooker: Onlooker, packet: NodeAnnounce) -> None:
         """A peer that was admitted says who it is and where."""
+
+    def host(self, onlooker: Onlooker, packet: BackupRequest) -> None:
+        """A peer that was admitted wants a backup hosted: not here, where there is no cluster."""
+        onlooker.hosted(False)
 
 
 class _Asked(Onlooker):

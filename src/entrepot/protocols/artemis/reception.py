@@ -22,6 +22,8 @@ from entrepot.protocols.artemis.commanding import Commands
 from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.options import VERSION_NEWEST, VERSION_OLDEST, CoreOptions
 from entrepot.protocols.artemis.packets import (
+    BackupRequest,
+    BackupResponse,
     CheckForFailover,
     CheckForFailoverReply,
     ClusterConnect,
@@ -117,6 +119,11 @@ class _Looking(Onlooker):
         """Return where the peer is."""
         return self.connection.peer
 
+    def hosted(self, started: bool) -> None:
+        """Answer a BACKUP_REQUEST."""
+        if not self.connection.closing:
+            self.connection.say(BackupResponse(started=started), CLUSTER)
+
 
 class Reattachment(Confirmation):
     """Brings a session to ``connection`` when all its commands have their answers."""
@@ -194,6 +201,8 @@ class Reception:
             membership.announced(connection.look(), packet)
         elif isinstance(packet, ScaleDownAnnouncement) and connection.admitted and packet.target == membership.node:
             membership.take_over(packet.scaled_down)
+        elif isinstance(packet, BackupRequest) and connection.admitted:
+            membership.host(connection.look(), packet)
 
     def _speak(self, version: i64) -> None:
         """The version of the channels is known; a later word on it changes nothing."""

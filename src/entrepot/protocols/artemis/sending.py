@@ -47,6 +47,8 @@ from entrepot.protocols.serving.pace import DiskPace
 from entrepot.protocols.serving.targets import keep_target
 
 PRODUCERS_KEPT: Final = 1_000  # of one session; more are not listed
+_OF_NODES: Final = (ROUTE_TO, SCALED_DOWN, ACK_ROUTE, BRANCH)
+"""Brokers of the cluster say where a message goes, and nobody else."""
 
 
 def schedule(message: Message, rare: Rare, wall: i64) -> None:
@@ -132,12 +134,7 @@ class Sending:
         if rare is not None and rare.internal is not None:
             connection = session.connection
             if connection is None or not connection.admitted:
-                for key in (
-                    ROUTE_TO,
-                    SCALED_DOWN,
-                    ACK_ROUTE,
-                    BRANCH,
-                ):  # brokers of the cluster say where a message goes, and nobody else
+                for key in _OF_NODES:
                     message.unmark(key)
         if rare is not None and rare.deliver_at > 0:
             schedule(message, rare, broker.wall)
@@ -172,11 +169,17 @@ class Sending:
         if session.is_transacted(session.commits_sends):
             self.broker.effort.spent += KEEP_UNITS
             session.need_transaction().send(message, target)
+            if self.broker.flow.is_blocked(target):
+                self._stop_for(message, target)  # its commit is not read either
             return
-        if self.broker.sending.send(message, target) == BLOCKED and not self.waits_for_credit(message.address):
-            connection = session.connection
-            if connection is not None:
-                connection.stop_for(target)
+        if self.broker.sending.send(message, target) == BLOCKED:
+            self._stop_for(message, target)
+
+    def _stop_for(self, message: Message, target: Target) -> None:
+        """There is no room where ``message`` goes: read no further, unless the client waits for credit by itself."""
+        connection = self.session.connection
+        if connection is not None and not self.waits_for_credit(message.address):
+            connection.stop_for(target)
 
     def _was_taken(self, message: Message, target: Target) -> bool:
         """Take what a branch says of ``message`` that comes from another broker; False: it is to be sent (1.20).

@@ -214,6 +214,8 @@ class Sending:
             try:
                 self.broker.effort.spent += KEEP_UNITS
                 transaction.send(message, target)
+                if self.broker.flow.is_blocked(target):
+                    self.session.stop_for(target)  # its commit is not read either
             except Refused as refusal:
                 transaction.fail(refusal)  # or its commit would do the rest without this
                 raise

@@ -78,8 +78,11 @@ class Patience(Holding):
         self.limit_ms: i64 = 0  # 0: for ever
 
     def stop(self, target: Target, consumes: bool) -> None:
-        """A send to ``target`` was BLOCKED: read no further, unless the connection ``consumes``."""
-        if not consumes:
+        """A send to ``target`` was BLOCKED: read no further, unless the connection ``consumes``.
+
+        Where an operator blocks the address, nothing that it says makes room: then it is not read on either.
+        """
+        if not consumes or self.broker.flow.blocking_address:
             self.session.stop_reading(STOP_SPACE)
         self._begin(target)
         self.wait()

@@ -339,8 +339,10 @@ class ServerSession(Session):
         try:
             self.subject = knock.subject()
         except Refused:
+            self.broker.access.counts.login(False)
             self.broker.hub.announce(SecurityFact(LOGIN_REFUSED, name or "", self.peer))
             raise
+        self.broker.access.counts.login(True)
         return True
 
     def claim(self, client_id: str, steal: bool) -> str:

@@ -137,6 +137,8 @@ class Sending:
                 )
             self.broker.effort.spent += KEEP_UNITS
             transaction.send(message, target)
+            if self.broker.flow.is_blocked(target):
+                self.session.stop_for(target)  # its COMMIT is not read either
         except Refused as refusal:
             transaction.fail(refusal)  # or its COMMIT would do the rest without this
             raise

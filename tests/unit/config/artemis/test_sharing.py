@@ -9,8 +9,8 @@ from entrepot.base.errors import InvalidOption
 from entrepot.config.artemis.ha_elements import HA_KINDS
 from entrepot.config.findings import Severity
 from entrepot.config.founding import shared_store
-from entrepot.config.model import Copying
-from entrepot.ha.lease import EITHER
+from entrepot.config.model import Colocation, Copying, Sharing
+from entrepot.ha.lease import BACKUP, PRIMARY
 from unit.config.artemis.test_artemis import config, document, read, said
 
 MANAGER = (
@@ -27,13 +27,34 @@ def manager(name: str, **told: str) -> str:
     return MANAGER.format(name, "".join(texts))
 
 
+def colocated(inside: str) -> str:
+    return f"<ha-policy><shared-store><colocated>{inside}</colocated></shared-store></ha-policy>"
+
+
+CLUSTERED = (
+    "<cluster-user>u</cluster-user><cluster-password>p</cluster-password>"
+    '<connectors><connector name="own">tcp://a:61616</connector><connector name="far">tcp://b</connector></connectors>'
+    '<cluster-connections><cluster-connection name="c"><connector-ref>own</connector-ref>'
+    "<static-connectors><connector-ref>far</connector-ref></static-connectors></cluster-connection>"
+    "</cluster-connections>"
+)
+
+
 @pytest.mark.parametrize("part", ["primary", "master", "backup", "slave"])
 def test_a_broker_with_a_copy(part: str) -> None:
     sharing = config(replicated("", part)).sharing
     assert sharing is not None
-    assert sharing.part == EITHER
+    assert sharing.part == (PRIMARY if part in ("primary", "master") else BACKUP)
+    assert (sharing.failover_on_shutdown, sharing.allow_failback, sharing.restart_backup) == (True, False, True)
     assert sharing.locker == "file"
     assert sharing.copies == Copying(kept=2, patience=30 * SECOND)
+
+
+def test_a_backup_gives_its_store_back_where_it_may() -> None:
+    inside = "<allow-failback>true</allow-failback><restart-backup>false</restart-backup>"
+    sharing = config(replicated(inside, "backup")).sharing
+    assert sharing is not None
+    assert (sharing.allow_failback, sharing.restart_backup) == (True, False)
 
 
 def test_how_many_old_copies_and_how_long_for_an_answer() -> None:
@@ -74,8 +95,18 @@ def test_a_lock_manager_becomes_a_locker(inside: str, locker: str) -> None:
         (replicated(manager("file.FileBasedLockManager", locks_folder="/l", more="1")), "has no property 'more'"),
         (replicated(manager("Mine", a="b")), "'Mine' is a class of Java, and no locker is known for it"),
         (replicated("<scale-down/>", "backup"), "a backup serves what it takes over"),
-        ("<ha-policy><replication><colocated/></replication></ha-policy>", "one process runs one broker"),
-        ("<ha-policy><shared-store><colocated/></shared-store></ha-policy>", "one process runs one broker"),
+        ("<ha-policy><replication><colocated/></replication></ha-policy>", "no place to replicate to"),
+        ("<ha-policy><shared-store><colocated/><backup/></shared-store></ha-policy>", "beside <primary> or <backup>"),
+        (colocated("<max-backups>-1</max-backups>"), "-1 is no number of backups"),
+        (colocated("<max-backups>33</max-backups>"), "33 is no number of backups"),
+        (colocated("<backup-port-offset>0</backup-port-offset>"), "0 moves no port"),
+        (colocated("<backup-request-retry-interval>0</backup-request-retry-interval>"), "0 is no time"),
+        (colocated("<excludes><connector-ref>x</connector-ref></excludes>"), "there is no connector 'x'"),
+        (colocated("<primary/><master/>"), "it is there twice"),
+        (
+            CLUSTERED + colocated("<excludes><connector-ref>own</connector-ref></excludes>"),
+            "would say that it is at 'own'",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(text: str, message: str) -> None:
@@ -103,3 +134,55 @@ def test_every_kind_of_ha_policy_is_described_once() -> None:
     keys = [kind.name for kind in HA_KINDS]
     assert len(keys) == len(set(keys))
     assert "replication" in " ".join(keys)
+
+
+def test_a_node_that_hosts_backups_and_has_its_own_hosted() -> None:
+    inside = (
+        "<request-backup>true</request-backup><max-backups>3</max-backups><backup-port-offset>10</backup-port-offset>"
+        "<backup-request-retries>7</backup-request-retries>"
+        "<backup-request-retry-interval>250</backup-request-retry-interval>"
+        "<excludes><connector-ref>far</connector-ref></excludes>"
+        "<master><failover-on-shutdown>true</failover-on-shutdown></master>"
+        "<slave><allow-failback>false</allow-failback></slave>"
+    )
+    sharing = config(CLUSTERED + colocated(inside)).sharing
+    assert sharing == Sharing(
+        part=PRIMARY,
+        failover_on_shutdown=True,
+        colocation=Colocation(
+            backup=Sharing(part=BACKUP, failover_on_shutdown=False, allow_failback=False),
+            requests=True,
+            backups_max=3,
+            retries=7,
+            retry_ms=250,
+            port_offset=10,
+            excludes=("far",),
+        ),
+    )
+    assert shared_store(sharing).part == PRIMARY
+
+
+def test_what_colocated_leaves_out_is_as_artemis_has_it() -> None:
+    sharing = config(CLUSTERED + colocated("")).sharing
+    backup = Sharing(part=BACKUP, failover_on_shutdown=False, allow_failback=True)
+    assert sharing == Sharing(part=PRIMARY, failover_on_shutdown=False, colocation=Colocation(backup=backup))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (colocated(""), "there is no cluster"),
+        (CLUSTERED + colocated(""), "a hosted backup dials 'far' at its port + backup-port-offset"),
+        (CLUSTERED.replace("<cluster-password>p</cluster-password>", "") + colocated(""), "everybody knows"),
+    ],
+)
+def test_what_would_surprise_is_said(text: str, message: str) -> None:
+    told = said(read(document(text)), Severity.WARNING)
+    assert [one for one in told if message in one], told
+
+
+def test_a_port_that_there_is_not_is_said_before_a_backup_needs_it() -> None:
+    acceptors = '<acceptors><acceptor name="a">tcp://127.0.0.1:61616?protocols=STOMP</acceptor></acceptors>'
+    text = colocated("<max-backups>2</max-backups><backup-port-offset>2000</backup-port-offset>")
+    errors = said(read(document(CLUSTERED + text, acceptors=acceptors)), Severity.ERROR)
+    assert errors == ["the acceptor 'a' would listen on 65616, which is no port"]

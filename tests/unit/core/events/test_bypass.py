@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[4] / "src" / "entrepot"
@@ -40,7 +41,8 @@ def test_only_queues_and_the_listener_write_the_trace_and_nobody_replaces_a_hub(
         name = path.relative_to(ROOT).as_posix()
         if name.startswith(COUNTS) or name in MARKS:
             continue
-        lines = past_the_hub(ast.parse(path.read_text()))
+        text = path.read_text()
+        lines = past_the_hub(ast.parse(text)) if re.search(r"trace|hub|notices", text) else []
         if lines:
             found[name] = lines
     assert found == {}

@@ -106,6 +106,32 @@ def test_what_nobody_recorded_is_not(headers: str) -> None:
     assert follower.facts == []
 
 
+class FewLots:
+    """Lots for gaps; it has none for spans."""
+
+    def __init__(self) -> None:
+        self.gaps = 0
+
+    def token(self, octets: int) -> bytes:
+        raise AssertionError("a span was begun")
+
+    def fraction(self) -> float:
+        self.gaps += 1
+        return 0.999_999_999  # a gap of some 2000 messages
+
+
+@pytest.mark.parametrize("headers", [f"traceparent:{UNRECORDED}\n", "a:b\n"])
+def test_a_message_that_is_not_recorded_has_nothing_made_for_it(headers: str) -> None:
+    rig, follower = watched_rig(disk=False)
+    lots = FewLots()
+    rig.broker.watch = Watch(rig.broker.hub, rig.journal, lots, 0.01)
+    for _ in range(1000):
+        message = send(rig, headers, durable=False)
+        assert message.rare is None  # no annotation, no mark
+    assert follower.facts == []
+    assert lots.gaps == 1  # one draw for all of them, and no span
+
+
 def test_a_message_without_a_context_gets_that_of_the_broker() -> None:
     rig, follower = watched_rig(1.0)
     message = send(rig, "a:b\n", durable=False)

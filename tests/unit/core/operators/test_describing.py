@@ -63,3 +63,27 @@ def test_operations_of_our_own_that_change_something_are_no_views() -> None:
     known |= set(control(rig.broker, Census(), "queue.q.000").operations())
     views = {name for name in known if OWN_VIEWS.fullmatch(name)}
     assert {name for name in views if not name.startswith("describe")} == {"explain", "where"}
+
+
+def test_a_broker_and_an_address_say_what_artemis_asks_for() -> None:
+    rig = Rig({"Half": {"max_messages": "4"}})
+    rig.send_all("Half", range(2))
+    rig.send_all("None", range(2))
+    rig.broker.access.counts.denied = 7
+    told = {
+        name: control(rig.broker, Census(), "broker").get(name)
+        for name in ("AuthorizationFailureCount", "MessageExpiryScanPeriod", "JournalFileSize")
+    }
+    assert told == {
+        "AuthorizationFailureCount": 7,
+        "MessageExpiryScanPeriod": 1000,
+        "JournalFileSize": int(rig.journal.options.segment_bytes),
+    }
+    assert control(Rig(disk=False).broker, Census(), "broker").get("journalFileSize") == 0
+    percent = [control(rig.broker, Census(), f"address.{name}").get("addressLimitPercent") for name in ("Half", "None")]
+    assert percent == [50, 0]
+    octets = Rig(max_octets="100000")
+    octets.send_all("Q", ["x" * 1000] * 30)
+    used = 100 * int(octets.queue("Q").backlog.octets) // 100_000
+    assert used > 30
+    assert control(octets.broker, Census(), "address.Q").get("addressLimitPercent") == used

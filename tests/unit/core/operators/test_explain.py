@@ -14,6 +14,7 @@ from entrepot.base.errors import StorageFull
 from entrepot.base.reasons import OBJECTIONS
 from entrepot.core.broker import selector_or_none
 from entrepot.core.operators.census import Census
+from entrepot.core.operators.controls import control
 from entrepot.core.operators.explain import UNEXPLAINED, Explanation, explain
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.where import Search
@@ -563,3 +564,12 @@ def test_every_reason_is_in_the_documentation_and_no_other() -> None:
             documented |= set(re.findall(r"`([a-z-]+)`", line.split("|")[1]))
     said |= set(OBJECTIONS)  # some are said by a name
     assert said - {"bridge-rule"} == documented
+
+
+def test_an_operator_blocks_its_address() -> None:
+    rig = Rig()
+    rig.send_all(Q, ["a"])
+    control(rig.broker, CENSUS, "address.Q").call("block", [])
+    assert codes(rig) == {"blocked": 0, "no-consumer": 1}
+    control(rig.broker, CENSUS, "address.Q").call("unblock", [])
+    assert codes(rig) == {"no-consumer": 1}

@@ -251,3 +251,23 @@ def test_the_nodes_of_a_cluster_may_do_everything_and_nobody_else_comes_in_under
         with pytest.raises(UserUnknown):
             admitted(access, "cluster", password)
     assert may(access, "consume", "queue://a", admitted(access, "app", "secret")) != ""
+
+
+def test_answers_about_rights_are_counted() -> None:
+    access = guarded(rule("queue://mine", SEND | CREATE))
+    access.send(SHOP, parse("queue://mine"))
+    access.send(BOSS, parse("queue://mine,queue://other"))
+    with pytest.raises(AccessDenied):
+        access.send(SHOP, parse("queue://other"))
+    assert (access.counts.allowed, access.counts.denied) == (6, 1), "to send, and to make it"
+
+
+def test_who_comes_in_is_counted_where_somebody_is_asked_who_he_is() -> None:
+    access = guarded()
+    access.counts.login(True)
+    assert (access.counts.admitted, access.counts.turned_away) == (0, 0), "everybody comes in"
+    access.protect(Directory([]))
+    access.counts.login(True)
+    access.counts.login(False)
+    access.counts.login(False)
+    assert (access.counts.admitted, access.counts.turned_away) == (1, 2)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import AddressFull
+from entrepot.core.addressing.diversion import divert
 from entrepot.core.sending.flow import BLOCKED, DROPPED, SENT, SpaceWaiter
+from entrepot.model.address import parse, parse_one
 from kit import Rig
 
 
@@ -93,3 +95,96 @@ def test_what_is_weighed_on_disk_is_weighed_after_a_restart_and_a_purge():
     assert 0.5 * weighed < rig.queue("Q").backlog.paged_octets < 0.7 * weighed
     rig.queue("Q").taking.purge(100)
     assert rig.queue("Q").backlog.paged_octets == 0
+
+
+# -- an address that an operator blocks -------------------------------------------------------------------------------
+
+
+class Waiting(SpaceWaiter):
+    """A producer that was told BLOCKED; it counts how often it may go on."""
+
+    def __init__(self, rig: Rig, key: int = 1) -> None:
+        self.freed = 0
+        rig.broker.flow.wait(key, self)
+
+    def space(self) -> None:
+        self.freed += 1
+
+
+@pytest.mark.parametrize("full", ["page", "block", "drop", "fail"])
+def test_producers_of_a_blocked_address_wait_whatever_its_policy_until_it_is_unblocked(full):
+    rig = Rig(full=full)
+    flow = rig.broker.flow
+    assert sent(rig, 2) == [SENT] * 2
+    flow.block("Q")
+    assert sent(rig, 1) == [BLOCKED]
+    waiter = Waiting(rig)
+    assert rig.send("Other") == SENT
+    assert rig.bodies("Q") == ["0", "1", "0"], "what was accepted is there, and is read"
+    rig.turn()
+    assert waiter.freed == 0, "room alone does not let them go on"
+    flow.unblock("Q")
+    rig.turn()
+    assert waiter.freed == 1
+    assert sent(rig, 1) == [SENT]
+
+
+def test_what_leads_to_a_blocked_address_is_blocked_and_what_is_kept_for_later_knows_it():
+    rig = Rig()
+    broker = rig.broker
+    rig.send("there")
+    rig.send("topic://news")
+    broker.queues.follow(divert("d", "here", [parse_one("queue://there")]))
+    broker.flow.block("there")
+    assert rig.send("queue://here") == BLOCKED
+    assert rig.send("queue://there,queue://elsewhere") == BLOCKED
+    assert rig.send("queue://elsewhere") == SENT
+    assert broker.flow.is_blocked(broker.target(parse("queue://a,queue://there")))
+    assert not broker.flow.is_blocked(broker.target(parse("queue://elsewhere")))
+    assert broker.sending.admits(rig.message("x", "there"), broker.target(parse("queue://there"))) == BLOCKED
+    broker.flow.block("news")
+    assert rig.send("topic://news") == BLOCKED, "nobody reads there, and still its producers wait"
+    assert rig.bodies("queue://there") == ["x", "x", "x"]
+
+
+def test_an_address_is_blocked_until_the_broker_starts_again_or_it_is_gone():
+    rig = Rig()
+    rig.send("Q")
+    rig.broker.flow.block("Q")
+    assert rig.send("Q") == BLOCKED
+    rig.restart("kill")
+    assert rig.send("Q") == SENT
+    rig.broker.flow.block("Q")
+    assert rig.send("Q") == BLOCKED
+    waiter = Waiting(rig)
+    rig.drain("Q")
+    rig.broker.queues.delete(rig.queue("Q"), "test")
+    rig.turn()
+    assert waiter.freed == 1
+    assert rig.send("Q") == SENT
+
+
+def test_who_waits_for_a_blocked_address_and_for_room_waits_for_both():
+    rig = Rig({"F": {"full": "block", "max_messages": "1"}})
+    rig.send("F", durable=False)
+    rig.send("Q")
+    rig.broker.flow.block("Q")
+    assert rig.send("Q") == BLOCKED
+    waiter = Waiting(rig)
+    assert rig.send("F") == BLOCKED
+    rig.broker.flow.wait(1, waiter)
+    rig.drain("F")
+    rig.turn()
+    assert waiter.freed == 0
+    rig.broker.flow.unblock("Q")
+    rig.turn()
+    assert waiter.freed == 1
+
+
+def test_the_log_says_that_an_operator_is_why_they_wait():
+    rig = Rig()
+    rig.send("Q")
+    rig.broker.flow.block("Q")
+    rig.send("Q")
+    Waiting(rig)
+    assert [details["why"] for _, details in rig.notices.of("address.full")] == ["an operator blocks Q"]

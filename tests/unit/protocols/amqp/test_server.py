@@ -755,6 +755,44 @@ def test_a_full_broker_gives_no_more_credit_until_there_is_room() -> None:
     assert client.take(said.Flow)[-1].link_credit == 4
 
 
+def test_a_blocked_address_gives_no_more_credit_until_it_is_unblocked() -> None:
+    options = AmqpOptions()
+    options.credit, options.credit_low = 4, 3
+    hub = Hub(options=options)
+    client = Client(hub)
+    client.sender("orders")
+    hub.turn()
+    client.take(said.Flow)
+    hub.rig.broker.flow.block("orders")
+    for number in range(4):
+        client.send(encoded(number, durable=True))
+    hub.turn()
+    assert client.take(said.Flow) == []
+    hub.rig.broker.flow.unblock("orders")
+    hub.turn()
+    assert client.take(said.Flow)[-1].link_credit == 4
+    assert hub.rig.queue("orders").count == 4
+
+
+def test_a_transaction_for_a_blocked_address_gets_no_more_credit_either() -> None:
+    options = AmqpOptions()
+    options.credit, options.credit_low = 4, 3
+    hub = Hub(options=options)
+    client = Transacted(hub)
+    client.sender("orders")
+    hub.turn()
+    client.take(said.Flow)
+    hub.rig.broker.flow.block("orders")
+    name = client.declare()
+    for _ in range(4):
+        client.send(encoded("x", durable=True), 0, state=said.TransactionalState(txn_id=name))
+    hub.turn()
+    assert [one for one in client.take(said.Flow) if one.handle == 0] == []
+    hub.rig.broker.flow.unblock("orders")
+    hub.turn()
+    assert [one.link_credit for one in client.take(said.Flow) if one.handle == 0][-1] == 4
+
+
 def test_what_is_held_of_incomplete_messages_is_counted() -> None:
     _, client = both()
     client.sender("orders")

@@ -309,6 +309,40 @@ def test_producers_of_a_full_address_get_their_credits_as_its_policy_says(full: 
     assert [one.credits for one in client.take(Credits)] == ([] if full == "PAGE" else [200])
 
 
+@pytest.mark.parametrize("full", ["PAGE", "FAIL", "DROP"])
+def test_producers_of_a_blocked_address_get_no_credits_until_it_is_unblocked(full: str) -> None:
+    hub = Hub(Rig({"q": {"full": full}}))
+    client = Client(hub)
+    client.open()
+    client.make("q")
+    client.make("other")
+    client.take(NullReply)
+    hub.rig.broker.flow.block("q")
+    client.say(RequestCredits(credits=100, address="q"), 10)
+    client.say(RequestCredits(credits=100, address="other"), 10)
+    assert [one.address for one in client.take(Credits)] == ["other"]
+    assert client.take(FailCredits) == []
+    client.send("q", correlation=-2)
+    assert client.session.readable, "who waits for credits is not stopped: it may have had some"
+    hub.rig.broker.flow.unblock("q")
+    hub.turn()
+    assert [one.address for one in client.take(Credits)] == ["q"]
+
+
+@pytest.mark.parametrize("transacted", [False, True])
+def test_who_asks_for_no_credits_is_stopped_while_an_address_is_blocked(transacted: bool) -> None:
+    hub = Hub()
+    client = Client(hub)
+    client.open(auto_commit_sends=not transacted)
+    client.make("q")
+    hub.rig.broker.flow.block("q")
+    client.send("q")
+    assert not client.session.readable
+    hub.rig.broker.flow.unblock("q")
+    hub.turn()
+    assert client.session.readable
+
+
 def number_of(received: Receive) -> int:
     """Return the number of a message that was delivered."""
     from entrepot.protocols.artemis.headers import headers_at, read_headers

@@ -55,6 +55,24 @@ def test_a_message_goes_from_a_client_to_a_client(version: int, qos: int) -> Non
     assert rig.broker.memory.used == 0
 
 
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_who_publishes_to_a_blocked_address_is_read_no_further_until_it_is_unblocked(qos: int) -> None:
+    rig = Rig()
+    house = house_of(rig)
+    reader, writer = Peer(rig, house, "r"), Peer(rig, house, "w")
+    reader.subscribe("a/b", qos=qos)
+    writer.subscribe("own/answers")
+    (address,) = [name for name in rig.broker.table.addresses if name.endswith("b")]
+    rig.broker.flow.block(address)
+    writer.publish("a/c", "elsewhere", qos)
+    assert writer.session.readable
+    writer.publish("a/b", "one", qos)
+    assert not writer.session.readable
+    rig.broker.flow.unblock(address)
+    rig.turn()
+    assert writer.session.readable
+
+
 @pytest.mark.parametrize(("published", "asked"), [(0, 2), (1, 2), (2, 1), (2, 0), (1, 0), (0, 1)])
 def test_the_lower_qos_counts(published: int, asked: int) -> None:
     rig = Rig()

@@ -285,6 +285,32 @@ def test_who_reads_a_queue_as_well_is_not_stopped() -> None:
         client.ack(dispatch, dispatch)
 
 
+def test_a_blocked_address_withholds_the_answer_or_stops_the_connection_even_of_who_reads(hub: Hub) -> None:
+    client, other = hub.client(), hub.client()
+    client.send("q", "before")
+    client.consume(ActiveMQQueue("read"))
+    flow = hub.rig.broker.flow
+    flow.block("q")
+    number = client.post(client.text(QUEUE, "answered"), answer=True)
+    assert client.heard_of(Response) == []
+    assert client.session.readable
+    client.post(client.text(QUEUE, "not"))
+    assert not client.session.readable
+    identity = LocalTransactionId(1, ConnectionId(other.name))
+    step(other, identity, TransactionStep.BEGIN)
+    message = other.text(QUEUE, "in a transaction")
+    message.transaction_id = identity
+    other.post(message)
+    assert not other.session.readable, "its commit is not read"
+    flow.unblock("q")
+    client.exchange()
+    assert type(client.answer_to(number)) is Response
+    assert client.session.readable
+    assert other.session.readable
+    step(other, identity, TransactionStep.COMMIT_ONE_PHASE)
+    assert hub.rig.queue("q").count == 4
+
+
 def test_a_window_is_given_back_by_producer_acks(hub: Hub) -> None:
     client = hub.client()
     client.producer(window=10_000)

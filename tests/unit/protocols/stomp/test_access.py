@@ -313,3 +313,12 @@ def test_what_comes_behind_connect_waits_until_the_password_was_looked_at(rig: R
     gone.detach("gone", rig.now)
     slow.under_way.pop()()
     assert not rig.broker.effort.rests
+
+
+def test_who_came_in_and_who_did_not_is_counted() -> None:
+    rig = Rig()
+    rig.broker.access.protect(Directory([User("app", "plain:word")]))
+    Client(rig, login="app", passcode="word")
+    Client(rig, login="app", passcode="guess")
+    counts = rig.broker.access.counts
+    assert (counts.admitted, counts.turned_away) == (1, 1)

@@ -516,6 +516,42 @@ def test_policy_block_stops_reading_and_goes_on_when_there_is_room() -> None:
     assert len(bodies(consumer.hear()) or bodies(consumer.got)) == sent
 
 
+@pytest.mark.parametrize("consumes", [False, True])
+def test_who_sends_to_a_blocked_address_is_read_no_further_until_it_is_unblocked(consumes: bool) -> None:
+    rig = Rig()
+    producer, other = Client(rig), Client(rig)
+    producer.send(b"before")
+    rig.bodies("/queue/q")
+    if consumes:
+        producer.subscribe("/queue/read")
+    rig.broker.flow.block("q")
+    producer.send(b"one")
+    assert not producer.session.readable
+    other.send(b"elsewhere", "/queue/other")
+    assert other.session.readable
+    rig.broker.flow.unblock("q")
+    rig.turn()
+    assert producer.session.readable
+    producer.send(b"two")
+    assert rig.queue("q").count == 2
+
+
+def test_a_transaction_for_a_blocked_address_waits_with_its_commit() -> None:
+    rig = Rig()
+    producer = Client(rig)
+    producer.send(b"before")
+    rig.bodies("/queue/q")
+    rig.broker.flow.block("q")
+    producer.ask("BEGIN", transaction="t")
+    producer.ask("SEND", b"one", destination="/queue/q", transaction="t", receipt="r")
+    assert not producer.session.readable, "its COMMIT is not read"
+    rig.broker.flow.unblock("q")
+    rig.turn()
+    assert producer.session.readable
+    producer.ask("COMMIT", transaction="t")
+    assert rig.bodies("/queue/q") == ["one"]
+
+
 def test_a_block_with_an_end_refuses_until_there_is_room() -> None:
     rig = Rig(full="BLOCK", max_octets="5000", block_ms_max="2000")
     producer = Client(rig)

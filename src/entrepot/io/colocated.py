@@ -1,0 +1,177 @@
+"""The processes of the backups that this node hosts: started, looked after, ended (artemis.md 2.5).
+
+Each is a broker of its own, `entrepot run` with the arguments of this one and the two that make it a backup. It ends
+when its standard input does: with this process, however that ends. One that dies is started again, after pauses that
+grow; after `DEATHS_MAX` deaths in a row it is given up, and whoever asked for it may ask elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from entrepot.base.environment import MILLISECOND
+from entrepot.cluster.clusters.connection import ClusterConnection
+from entrepot.cluster.clusters.hosted import Backups, Hosted
+from entrepot.cluster.clusters.requesting import Requester
+from entrepot.config.clusters import PASSWORD
+from entrepot.config.model import Colocation
+from entrepot.ha.lease import decode
+from entrepot.io.children import Pauses, end
+from entrepot.io.leases import LOCK, RECORD_OCTETS
+from entrepot.io.turns import Turn
+
+OPTION: Final = "--backup-of"
+NUMBER: Final = "--backup-number"
+PAUSE: Final = 1.0  # s before the second start of one that died; each further one doubles it
+PAUSE_MOST: Final = 30.0
+SETTLED: Final = 60.0  # s after which one that dies was well
+STARTING: Final = 1.5  # s in which one that cannot start has ended: its file is read and its lock looked at
+DEATHS_MAX: Final = 5
+ENDING: Final = 10.0  # s that it has to end by itself: it may serve
+LOOK_PATIENCE: Final = 5.0  # s for a look at a store; one on a file server that is gone takes for ever
+
+OPEN: Final = (
+    "cluster-password is the default, which everybody knows: no backup is hosted for who shows it. Set it on every node"
+)
+
+log: Final = logging.getLogger("entrepot.ha")
+
+
+def unfit(directory: str, own: str) -> str:
+    """Return why no backup can wait for the store in ``directory``, "" if one can. ``own``: the store of this broker.
+
+    It must be a store whose lock somebody has, in that directory: a backup that starts where nobody is master serves at
+    once, and one that looks for the lock at another place than the master has it makes two of them.
+    """
+    path = Path(directory)
+    try:
+        if path.resolve() == Path(own).resolve():
+            return "it is the store of this broker"
+        with (path / LOCK).open("rb") as file:
+            record = decode(file.read(RECORD_OCTETS))
+        if record is None or record.released:
+            return "nobody is master of that store"
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+            return "it cannot be written by this broker"
+    except OSError as error:
+        return f"its lock cannot be read: {error.strerror}: it must be the same directory on both machines"
+    return ""
+
+
+async def looked(directory: str, own: str) -> str:
+    """Return what `unfit` says, from a thread that may hang with its file server and hold nothing up."""
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[str] = loop.create_future()
+
+    def settle(why: str) -> None:
+        if not told.done():
+            told.set_result(why)
+
+    def look() -> None:
+        why = unfit(directory, own)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, why)
+
+    threading.Thread(target=look, name="a store", daemon=True).start()
+    try:
+        return await asyncio.wait_for(told, LOOK_PATIENCE)
+    except TimeoutError:
+        return f"its file system did not answer in {LOOK_PATIENCE:.0f} s"
+
+
+class Colocated:
+    """Hosts the backups of others, and asks others to host this broker's. ``command``: what runs this broker, without
+    what makes it a backup. ``own``: its store."""
+
+    def __init__(
+        self, turn: Turn, cluster: ClusterConnection, options: Colocation, command: Sequence[str], own: str
+    ) -> None:
+        self._turn: Final = turn
+        self._command: Final = list(command)
+        self._own: Final = own
+        self._tasks: dict[Hosted, asyncio.Task[None]] = {}
+        closed = OPEN if cluster.credentials.password == PASSWORD else ""
+        self.backups: Final = Backups(options.backups_max, self, cluster.now, cluster.say, closed)
+        cluster.members.backups = self.backups
+        self.requester: Requester | None = None
+        if options.requests:
+            interval = options.retry_ms * MILLISECOND
+            retries = options.retries
+            self.requester = Requester(cluster, own, retries=retries, interval=interval, say=cluster.say)
+            turn.run(self.requester.start)
+
+    def start(self, hosted: Hosted) -> None:
+        """Look at the store, and start a broker on it."""
+        self._tasks[hosted] = self._turn.loop.create_task(self._keep(hosted))
+
+    async def stop(self) -> None:
+        """Ask no more, and end all that runs."""
+        if self.requester is not None:
+            self.requester.stop()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def facts(self) -> dict[str, object]:
+        """Return what the status page says of it."""
+        return {
+            "backup": None if self.requester is None else self.requester.facts(),
+            "hosts": self.backups.facts(),
+            "max": self.backups.most,
+        }
+
+    async def _keep(self, hosted: Hosted) -> None:
+        refused, why = True, ""
+        try:
+            why = await looked(hosted.directory, self._own)
+            if not why:
+                refused, why = await self._run(hosted)
+        finally:
+            self._tasks.pop(hosted, None)
+            self._turn.run(partial(self.backups.ended, hosted, why or "this broker ends", refused=refused))
+
+    async def _run(self, hosted: Hosted) -> tuple[bool, str]:
+        """Run it until it ends in order, or is given up. Return whether it should not be tried again, and why."""
+        pauses = Pauses(PAUSE, PAUSE_MOST, SETTLED)
+        while True:
+            began = time.monotonic()
+            code, how = await self._live(hosted)
+            if code == 0:
+                return False, "it ended"
+            if not hosted.runs:
+                return True, how
+            pause = pauses.died(time.monotonic() - began)
+            if pauses.deaths >= DEATHS_MAX:
+                return True, f"{how}; given up after {pauses.deaths} deaths in a row"
+            hosted.restarts += 1
+            log.warning("backup %d, of %s, %s: started again in %.0f s", hosted.number, hosted.directory, how, pause)
+            await asyncio.sleep(pause)
+
+    async def _live(self, hosted: Hosted) -> tuple[int, str]:
+        """Run it once; return its exit code, and how it ended."""
+        arguments = [*self._command, OPTION, hosted.directory, NUMBER, str(hosted.number), "--until-eof"]
+        try:
+            process = await asyncio.create_subprocess_exec(*arguments, stdin=asyncio.subprocess.PIPE)
+        except OSError as error:  # no memory, no process left
+            return -1, f"could not be started: {error}"
+        try:
+            hosted.pid = process.pid
+            if not hosted.runs:
+                try:
+                    async with asyncio.timeout(STARTING):
+                        await process.wait()
+                except TimeoutError:
+                    self._turn.run(partial(self.backups.started, hosted))
+            code = await process.wait()
+            return code, f"ended with {code}"
+        finally:
+            await end(process, ENDING)
