@@ -37,6 +37,7 @@ from entrepot.cluster.clusters.remembered import Remembered
 from entrepot.cluster.clusters.topology import Member
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
+from entrepot.core.transactions.handed import TOKEN_OCTETS
 from entrepot.journal.ports import Waiter
 from entrepot.protocols.artemis.client import TTL_MS, ClientPort, CoreClient
 from entrepot.protocols.artemis.linking.client import LinkClient
@@ -160,6 +161,7 @@ class Drain:
             "node": self.ways.node,
             "place": "" if self.ways.place is None else authority(self.ways.place),
             "branches": self.handing.report(),
+            "branches_moved": self.handing.count,
             "ids": 0 if self._remembered is None else self._remembered.told,
             **self.ways.report(),
         }
@@ -170,9 +172,9 @@ class Drain:
         return self.ways.plan() + prepared
 
     @property
-    def moved(self) -> int:
-        """How many messages the target has."""
-        return self.ways.moved
+    def progress(self) -> int:
+        """A number that changes whenever something moves: a message of a queue, or of a prepared branch."""
+        return self.ways.moved + self.handing.progress
 
     @property
     def is_over(self) -> bool:
@@ -256,7 +258,7 @@ class Drain:
         self._opened = None
         self._since = int(self.broker.now)
         self.state = State.CONNECTING
-        if self._direct and not self._wanted and not self.moved:
+        if self._direct and not self._wanted and not self.ways.moved and not self.handing.bound:
             self._tried += 1
             self.ways.place = self._direct[self._tried % len(self._direct)]
 
@@ -273,7 +275,11 @@ class Drain:
                 self._end(State.FAILED, f"{self._target()} does not admit this broker: the cluster-password is another")
                 return
             credentials = self.connection.credentials
-            asking = Asking(client, credentials.user, credentials.password, self.broker.entropy, self._denied)
+
+            def denied(why: str) -> None:
+                self._end(State.FAILED, f"{self._target()} lets this broker ask nothing: {why}")
+
+            asking = Asking(client, credentials.user, credentials.password, self.broker.entropy, denied)
             self.ways.asking = asking
             asking.operation("broker", "drain", ["status", ""], self._admitted)
         elif not self.handing.told(packet) and self.ways.asking is not None:
@@ -289,11 +295,19 @@ class Drain:
         if isinstance(value, dict) and value.get("state") in [one.value for one in RUNNING]:
             self._pass_over(f"{self._target()} gives all that it has to {value.get('place')} itself")
             return
+        assert self.ways.asking is not None
+        self.ways.asking.attribute("broker", "NodeID", self._identified)
+
+    def _identified(self, succeeded: bool, value: object) -> None:
+        """Open a session for branches, of which is noted to whom they are given; then begin."""
         opened, asking = self._opened, self.ways.asking
-        if opened is not None and isinstance(opened.client, LinkClient) and asking is not None:
-            credentials = self.connection.credentials
-            target = Target(opened.client, asking, self.ways.node, ours=self._ours)
-            self.handing.connected(target, credentials.user, credentials.password)
+        if opened is None or opened.client is None or asking is None:
+            return
+        node = value if succeeded and isinstance(value, str) else self.ways.node
+        credentials = self.connection.credentials
+        self.handing.connected(
+            Target(opened.client, asking, node, ours=self._ours), credentials.user, credentials.password
+        )
         self.state = State.MOVING
         self.why = ""
         self.look()
@@ -310,9 +324,6 @@ class Drain:
         self._hang_up()
         self._since = int(self.broker.now)
         self.state = State.LOCATING
-
-    def _denied(self, why: str) -> None:
-        self._end(State.FAILED, f"{self._target()} lets this broker ask nothing: {why}")
 
     # -- moving --------------------------------------------------------------------------------------------------------
 
@@ -364,7 +375,7 @@ class Drain:
             own = self.connection.topology.own.node
             opened.client.send(ScaleDownAnnouncement(target=self.ways.node, scaled_down=own, channel=CLUSTER))
         self._end(State.DONE, "")
-        self._tell(f"AMQ221078: {self.moved} messages were moved to {self._target()}")
+        self._tell(f"AMQ221078: {self.ways.moved} messages were moved to {self._target()}")
 
     def _end(self, state: State, why: str) -> None:
         self.state = state
@@ -387,15 +398,26 @@ class Drain:
         self._say("drain", what)
 
 
+def token_of(text: str) -> bytes:
+    """Return the token of a branch from how it is written. Raises Refused."""
+    try:
+        token = bytes.fromhex(text)
+    except ValueError:
+        token = b""
+    if len(token) != TOKEN_OCTETS:
+        raise Refused("that is no token of a branch", remedy="it is asked by a node that gives branches away")
+    return token
+
+
 def obey(drain: Drain, verb: str, to: str) -> object:
     """Do what an operator says: plan, begin, resume, abort or status; return how it stands. Raises Refused.
 
-    Another node asks ``had``, with a token: whether a branch that it gave came here.
+    Another node asks ``branch``, with the token of one that it gives to this one: whether that came (`Branches.came`).
     """
     if verb == "plan":
         return drain.plan()
-    if verb == "had":
-        return drain.broker.branches.had(bytes.fromhex(to))
+    if verb == "branch":
+        return drain.broker.branches.came(token_of(to))
     if verb == "begin":
         drain.begin(to)
     elif verb == "resume":
@@ -411,10 +433,11 @@ class _Opened(ClientPort):
     def __init__(self, drain: Drain, attempt: int) -> None:
         self._drain: Final = drain
         self._attempt: Final = attempt
-        self.client: CoreClient | None = None
+        self.client: LinkClient | None = None
 
     def greeted(self, client: CoreClient) -> None:
         """The version is known."""
+        assert isinstance(client, LinkClient)
         self.client = client
         if self._attempt == self._drain.attempt:
             self._drain.greeted(client)

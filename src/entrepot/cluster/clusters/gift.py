@@ -1,15 +1,16 @@
-"""One prepared branch on its way to another node: from the note that it is given to the promise of the other one.
+"""One prepared branch on its way to another node: from the first question to the promise of the other one.
 
 The steps, each after the answer to the one before (artemis.md 1.20):
 
-1. Where it was given before, the other node is asked whether it had it. A node of ours knows the token of the branch. An
-   Artemis names the branches that are prepared there; if it is not among them, nobody knows whether it was, and it stays.
-2. The queues are found there from which it took something, and the durable subscriptions to what it sends.
-3. Our disk gets that it is given, to whom, and under which token.
-4. The branch begins there, gets its messages, ends, and is prepared. What it has taken says from which queue.
-5. It is forgotten here.
+1. The queues are found there from which it took something, and the subscriptions here to what it sends.
+2. The branch begins there, gets its messages and ends. From the first step on nobody ends it here.
+3. Our disk gets to whom it is given, and under which token. Before that the other node is never told to prepare it.
+4. It is prepared there. When that is on the disk there, it is forgotten here.
 
-A refusal before the last answer leaves nothing there: what came is taken back, and the branch is ours again.
+Whatever breaks before our disk has 3 leaves the branch here, and nothing that lasts there. Who does not hear the answer
+to 4 asks (`Step.ASKING`). A node of ours knows the token: it had the branch, or it never will have it under that token,
+and then the branch is ours again and begins anew under another one. An Artemis names the branches that are prepared
+there; if it is not among them nobody knows whether it was and has ended since, and it stays until an operator decides.
 """
 
 from __future__ import annotations
@@ -18,26 +19,17 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final
 
-from mypy_extensions import i64
-
-from entrepot.base.errors import EntrepotError, Refused
-from entrepot.base.primitive import LONG, Primitive
+from entrepot.base.errors import EntrepotError
 from entrepot.cluster.clusters.asking import Asking
+from entrepot.cluster.clusters.contents import Contents, Parcel
 from entrepot.cluster.clusters.finding import find_queue
-from entrepot.core.addressing.binding import ACK_ROUTE, BRANCH, ROUTE_TO
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Rest
 from entrepot.core.queue.queue import Queue
-from entrepot.core.scheduling.timed import asks_for_schedule
-from entrepot.core.transactions.branches import Branch, Hold
-from entrepot.core.transactions.handed import TOKEN_OCTETS, write_handed
-from entrepot.core.transactions.transaction import OCTETS_MAX
+from entrepot.core.transactions.branches import HAD, NEVER, Branch
+from entrepot.core.transactions.handed import TOKEN_OCTETS
 from entrepot.journal.ports import Waiter
-from entrepot.model import address as names
-from entrepot.model.address import MULTICAST
-from entrepot.model.message import Message
-from entrepot.protocols.artemis.convert import DELIVER_AT, readdressed
-from entrepot.protocols.artemis.headers import NO_BODY, headers_at, read_headers
+from entrepot.protocols.artemis.headers import NO_BODY
 from entrepot.protocols.artemis.large import LargeDelivery
 from entrepot.protocols.artemis.linking.client import LinkClient
 from entrepot.protocols.artemis.packets import (
@@ -56,9 +48,6 @@ from entrepot.protocols.artemis.packets import (
     XaRollback,
     XaStart,
 )
-from entrepot.protocols.artemis.places import octet_of
-from entrepot.protocols.artemis.presenting import headers_of, octets_of
-from entrepot.protocols.artemis.properties import entry, key_octets, with_entries, without
 from entrepot.protocols.artemis.refusals import XA_DUPID
 from entrepot.protocols.artemis.transacting import key_of, xid_of
 from entrepot.protocols.outflow import Outflow
@@ -66,19 +55,20 @@ from entrepot.protocols.outflow import Outflow
 CHANNEL: Final = 21  # beside that of questions, on the same connection
 SENDER: Final = 1
 CHUNK_OCTETS: Final = 100 * 1024
-_K_DATE: Final = {key_octets(DELIVER_AT): None}
-Done = Callable[["Gift", str], None]
+MESSAGE_UNITS: Final = 4  # of `core/effort.py`, to say one message: to load it, and to lay it out
 
 
 class Step(Enum):
     """What a gift waits for."""
 
-    ASKING = "asking"  # the other node about it, or our own disk
+    ASKING = "asking"  # whether the other node had it
+    FINDING = "finding"  # queues there
     BEGINNING = "beginning"
-    CLEARING = "clearing"  # away what an earlier connection has left there
+    CLEARING = "clearing"  # away what was begun there, and is not to be prepared
     SENDING = "sending"
-    ENDING = "ending"
+    NOTING = "noting"  # our disk
     PREPARING = "preparing"
+    FORGETTING = "forgetting"  # it is there; a large one takes turns to be forgotten here
     OVER = "over"
 
 
@@ -91,8 +81,13 @@ class Target:
         self.node: Final = node
         self.ours: Final = ours
 
+    def say(self, packet: Packet) -> None:
+        """Say ``packet`` in the session of branches."""
+        packet.channel = CHANNEL
+        self.client.send(packet)
 
-class _Letting(Rest):
+
+class _Forgotten(Rest):
     """Hears that a large branch is forgotten here."""
 
     def __init__(self, gift: Gift) -> None:
@@ -100,7 +95,7 @@ class _Letting(Rest):
         self._gift: Final = gift
 
     def resume(self) -> None:
-        self._gift.let_go()
+        self._gift.forgotten()
 
 
 class _Body(Outflow):
@@ -135,112 +130,103 @@ class _Body(Outflow):
 
 
 class Gift(Rest, Waiter):
-    """The branch ``key`` on its way to ``target``. ``done`` is told at the end: why it stays, "" where it went."""
+    """The branch ``key`` on its way to ``target``.
 
-    def __init__(self, broker: BrokerCore, key: bytes, target: Target, done: Done) -> None:
+    ``over`` is told at the end why it stays, "" where it went; ``unsure``: the target may have it, and will say.
+    ``said``: how many of its messages the target was told.
+    """
+
+    def __init__(self, broker: BrokerCore, key: bytes, target: Target, over: Callable[[Gift, str], None]) -> None:
         super().__init__()
         self.broker: Final = broker
         self.key: Final = key
-        self.xid: Final = xid_of(key)
         self.target: Final = target
         self.branch: Final[Branch] = broker.branches.prepared[key]
-        self.token = self.branch.record.token
-        self.again: Final = self.branch.record.given != ""  # it may be there since an earlier time
-        self.step = Step.ASKING
-        self.why = ""
-        self._done: Final = done
-        self._wanted: Final = self._queues()
-        self._there: Final[dict[int, bytes]] = {}  # identity of a queue here -> its number there
-        self._holds: Final[list[Hold]] = [hold for hold in self.branch.holds if self._is_here(hold.queue)]
-        self._at = 0
-        self._octets = 0
-        self._answers = 0  # that are still to come for messages
-        self._clearing = 0  # answers that are still to come
+        self.contents: Final = Contents(broker, self.branch)
+        self.step = Step.ASKING if self.branch.record.given else Step.FINDING
+        self.unsure = False
+        self._token = self.branch.record.token
+        self._why = ""  # it is not to be prepared there after all
+        self._over: Final = over
+        self._missing: Final[list[Queue]] = self.contents.queues()
+        self._xid: Final = xid_of(key)
+        self.said = 0
+        self._unanswered = 0  # messages and steps: none is left over for the next branch
         self._cleared = False
         self._ended = False  # the work on it, there
 
-    @property
-    def messages(self) -> int:
-        """How many it has: what it sends, and what it has taken."""
-        return len(self.branch.record.sends) + len(self._holds)
-
-    def _is_here(self, queue: Queue) -> bool:
-        return self.broker.table.by_identity.get(int(queue.identity)) is queue
-
-    def _queues(self) -> list[Queue]:
-        """Return those that must be there: what it took from, and who waits here for what it sends to topics."""
-        found = {int(hold.queue.identity): hold.queue for hold in self.branch.holds if self._is_here(hold.queue)}
-        for text in dict.fromkeys(text for _, text in self.branch.record.sends):
-            for one in names.parse(text):
-                address = self.broker.table.addresses.get(one.name)
-                if one.routing == MULTICAST and address is not None:
-                    found.update({int(queue.identity): queue for queue in address.multicast if _lasts(queue)})
-        return list(found.values())
-
-    # -- steps ---------------------------------------------------------------------------------------------------------
-
     def begin(self) -> None:
         """Take the first step."""
-        if not self.again:
-            self._find()
-        elif self.target.ours:
-            self.target.asking.operation("broker", "drain", ["had", self.token.hex()], self._asked)
+        self.branch.leaving = True
+        if self.step is Step.ASKING:
+            self._ask()
         else:
-            self._post(XaInDoubtXids())
+            self._find()
 
-    def _asked(self, succeeded: bool, value: object) -> None:
+    # -- whether it is there already -----------------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """Ask. A branch of no messages carries no token, and does no harm at two nodes."""
+        self.step = Step.ASKING
+        if self.target.ours and len(self.contents):
+            self.target.asking.operation("broker", "drain", ["branch", self._token.hex()], self._heard)
+        else:
+            self.target.say(XaInDoubtXids())
+
+    def _heard(self, succeeded: bool, value: object) -> None:
         if self.step is not Step.ASKING:
             return
-        if not succeeded:
-            self.fail(f"the node {self.target.node} does not say whether it had it: {value}")
-        elif value is True:
+        if succeeded and value == HAD:
             self._arrived()
+        elif succeeded and value == NEVER:
+            self._is_ours_again()
         else:
+            self.unsure = True
+            self._end(f"the node {self.target.node} may have it, and does not say: {value}")
+
+    def _is_among(self, named: list[bytes]) -> None:
+        if self.key in named:
+            self._arrived()
+        elif not len(self.contents):
+            self._is_ours_again()
+        else:
+            self._end(
+                f"the node {self.target.node} was given it and has it not: nobody knows whether it was ended there. "
+                "Who manages this broker can commit it, or roll it back"
+            )
+
+    def _is_ours_again(self) -> None:
+        """The other node will never have it under that token: begin anew, or say why not."""
+        self.broker.branches.reclaim(self.branch)
+        if self._why:
+            self._end(self._why)
+        else:
+            self.step = Step.FINDING
             self._find()
 
+    # -- its way -------------------------------------------------------------------------------------------------------
+
     def _find(self) -> None:
-        if not self._wanted:
-            self._give()
+        if not self._missing:
+            self._start()
             return
-        queue = self._wanted.pop()
+        queue = self._missing.pop()
 
         def found(there: int, why: str) -> None:
-            if self.step is not Step.ASKING:
+            if self.step is not Step.FINDING:
                 return
             if why:
-                self.fail(f"the queue {queue.name}: {why}")
+                self._end(f"the queue {queue.name}: {why}")
                 return
-            self._there[int(queue.identity)] = there.to_bytes(8, "big", signed=True)
+            self.contents.there[int(queue.identity)] = there
             self._find()
 
         find_queue(self.target.asking, queue.definition, found)
 
-    def _give(self) -> None:
-        """Note to whom it is given; it is told to the other node when our disk has that."""
-        if self.again:
-            self._start()
-            return
-        self.token = self.broker.entropy.token(TOKEN_OCTETS)
-        try:
-            self.broker.branches.give(self.key, self.target.node, self.token)
-        except EntrepotError as error:
-            self.fail(error.message)
-            return
-        self.broker.journal.confirm(self, self.token)
-
-    def stored(self, token: bytes) -> None:
-        """Our disk has it."""
-        if self.step is Step.ASKING:
-            self._start()
-
-    def store_failed(self, token: bytes, error: EntrepotError) -> None:
-        """It has not."""
-        if self.step is Step.ASKING:
-            self.fail(f"the disk here does not take it: {error.message}")
-
     def _start(self) -> None:
         self.step = Step.BEGINNING
-        self._post(XaStart(xid=self.xid))
+        self._token = self.broker.entropy.token(TOKEN_OCTETS)
+        self._say(XaStart(xid=self._xid))
 
     def go_on(self) -> None:
         """Go on with its messages, if the other node reads."""
@@ -250,186 +236,155 @@ class Gift(Rest, Waiter):
     def resume(self) -> None:
         """Give the next messages, as many as this turn and the socket have room for."""
         client, effort = self.target.client, self.broker.effort
-        while self.step is Step.SENDING and self._at < self.messages:
+        while self.step is Step.SENDING and self.said < len(self.contents):
             if not client.ready or client.outflows.is_busy():
                 return
             if effort.is_over():
                 effort.later(self)
                 return
             try:
-                self._say_next()
+                self._say_message(self.contents.parcel(self.said, self._token, ours=self.target.ours))
             except EntrepotError as error:
-                self.why = error.message
-                self._take_back()
+                self._take_back(error.message)
                 return
-        if self.step is Step.SENDING:
-            self.step = Step.ENDING
-            self._post(XaEnd(xid=self.xid))
-
-    def _take_back(self) -> None:
-        """The branch that began there is not to be prepared.
-
-        A node of ours is not told to roll it back: if an earlier connection has prepared it this very moment, that
-        would end it, and its token would say that it was there. It is made one that cannot be prepared.
-        """
-        self.step = Step.CLEARING
-        self._cleared = True
-        if self.target.ours:
-            steps: list[Packet] = [XaEnd(xid=self.xid, failed=True), XaPrepare(xid=self.xid)]
-        else:
-            steps = [XaEnd(xid=self.xid, failed=True), XaRollback(xid=self.xid)]
-        self._clearing = len(steps)
-        for packet in steps:
-            self._post(packet)
-
-    def told(self, packet: Packet) -> None:
-        """What the other node answers."""
-        if isinstance(packet, XaReply):
-            self._answered(packet)
-        elif isinstance(packet, XaInDoubtXidsReply) and self.step is Step.ASKING:
-            if self.key in [key_of(one) for one in packet.xids]:
-                self._arrived()
-            else:
-                self.fail("it is not prepared there, and may have been: it may have been ended since")
-        elif isinstance(packet, NullReply) and self.step in (Step.SENDING, Step.ENDING):
-            self._answers -= 1
-            self._prepare()
-        elif isinstance(packet, ExceptionReply) and self.step in (Step.SENDING, Step.ENDING):
-            self.why = packet.text or f"code {packet.code}"
-            self._take_back()
-
-    def _answered(self, reply: XaReply) -> None:
-        text = reply.text or f"code {reply.code}"
-        if self.step is Step.CLEARING:
-            self._clearing -= 1
-            if self._clearing == 0:
-                self.fail(self.why) if self.why else self._start()
-        elif self.step is Step.BEGINNING and not reply.error:
-            self.step = Step.SENDING
-            self.resume()
-        elif self.step is Step.BEGINNING and reply.code == XA_DUPID and not self._cleared:
-            self._clear()
-        elif self.step is Step.BEGINNING:
-            self.fail(f"the target does not begin it: {text}")
-        elif self.step is Step.ENDING and not reply.error:
+        if self.step is Step.SENDING and not self._ended:
             self._ended = True
-            self._prepare()
-        elif self.step is Step.ENDING:
-            self.fail(f"the target does not take it: {text}")
-        elif self.step is Step.PREPARING and reply.error:
-            self.fail(f"the target does not prepare it: {text}")
-        elif self.step is Step.PREPARING:
-            self._arrived()
+            self._say(XaEnd(xid=self._xid))
 
-    def _clear(self) -> None:
-        """An earlier connection may have begun it there: make that one fail, if it is not prepared."""
-        self.step = Step.CLEARING
-        self._cleared = True
-        steps: list[Packet] = [XaJoin(xid=self.xid), XaEnd(xid=self.xid, failed=True), XaPrepare(xid=self.xid)]
-        self._clearing = len(steps)
-        for packet in steps:
-            self._post(packet)
+    def _say(self, step: Packet) -> None:
+        self._unanswered += 1
+        self.target.say(step)
+
+    def _say_message(self, parcel: Parcel) -> None:
+        self.said += 1
+        self.broker.effort.spent += MESSAGE_UNITS
+        if parcel.large:
+            body = _Body(self, LargeDelivery(self.broker, parcel.message, None), self.said)
+            head = SendLarge(headers=parcel.octets[len(NO_BODY) :], channel=CHANNEL)
+            self.target.client.stream(head, body)
+        else:
+            said = Send(message=parcel.octets, require_response=True, correlation=self.said, sender=SENDER)
+            self.target.say(said)
+        self._unanswered += 1
+
+    def _note(self) -> None:
+        """All of it is there. Note to whom it is given; the other node is told to prepare it when our disk has that."""
+        self.step = Step.NOTING
+        try:
+            self.broker.branches.give(self.branch, self.target.node, self._token)
+        except EntrepotError as error:
+            self._take_back(error.message)
+            return
+        self.broker.journal.confirm(self, self._token)
+
+    def stored(self, token: bytes) -> None:
+        """Our disk has it."""
+        if self.step is Step.NOTING and token == self._token:
+            self.step = Step.PREPARING
+            self._say(XaPrepare(xid=self._xid))
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It may never have it."""
+        if self.step is Step.NOTING and token == self._token:
+            self._take_back(f"the disk here does not take it: {error.message}")
 
     def _arrived(self) -> None:
         """The other node has it on its disk: forget it here."""
-        branch = self.broker.branches.prepared.get(self.key)
-        if branch is not self.branch or branch.record.token != self.token:
-            if self.step is Step.PREPARING:
-                self._post(XaRollback(xid=self.xid))
-            self.fail("it was ended here meanwhile, by who manages this broker")
-            return
+        self.step = Step.FORGETTING
         try:
-            work = self.broker.branches.let_go(self.key, _Letting(self))
+            work = self.broker.branches.let_go(self.key, _Forgotten(self))
         except EntrepotError as error:
-            self._over(f"the target has it, and the disk here does not take that: {error.message}")
+            self.unsure = True
+            self._end(f"the node {self.target.node} has it, and the disk here does not take that: {error.message}")
             return
         if work is None:
-            self.let_go()
+            self.forgotten()
 
-    def let_go(self) -> None:
-        """It is forgotten here, unless the disk failed meanwhile."""
-        failed = self.key in self.broker.branches.prepared
-        self._over("the target has it, and the disk here does not take that" if failed else "")
-
-    def fail(self, why: str) -> None:
-        """It stays. The other node has not prepared it, unless that was so before."""
-        if not self.again and self.step is not Step.OVER:
-            self.broker.branches.reclaim(self.key)
-        self._over(why)
+    def forgotten(self) -> None:
+        """It is not here any more, unless the disk failed meanwhile."""
+        self.unsure = self.key in self.broker.branches.prepared
+        self._end("the disk here does not take that it is gone" if self.unsure else "")
 
     def leave(self) -> None:
-        """The connection is gone. What was begun and not answered may be there."""
-        if self.step is Step.ASKING:
-            self.fail("")
+        """The connection is gone. Where it was to be prepared, the other node may have it."""
+        if self.step is Step.NOTING:
+            self.broker.branches.reclaim(self.branch)
+        self.branch.leaving = False
         self.step = Step.OVER
 
-    def _over(self, why: str) -> None:
+    def _end(self, why: str) -> None:
         if self.step is not Step.OVER:
+            self.branch.leaving = False
             self.step = Step.OVER
-            self._done(self, why)
+            self._over(self, why)
 
-    # -- its messages --------------------------------------------------------------------------------------------------
+    # -- what must not be prepared -------------------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
-        if self._ended and self._answers == 0 and self.step is not Step.OVER:
-            self.step = Step.PREPARING
-            self._post(XaPrepare(xid=self.xid))
-
-    def _post(self, packet: Packet) -> None:
-        packet.channel = CHANNEL
-        self.target.client.send(packet)
-
-    def _say_next(self) -> None:
-        """Give one message: first what it sends, then what it has taken. Raises EntrepotError."""
-        branches, branch = self.broker.branches, self.branch
-        sends = branch.record.sends
-        at = self._at
-        self._at += 1
-        if at < len(sends):
-            message = branches.message(branch, at)
-            (one,) = names.parse(sends[at][1])
-            if asks_for_schedule(message) and message.need_rare().deliver_at == 0:
-                raise Refused("it sends something for a later time, in the words of another language")
-            address = f"{one.name}::{one.queue}" if one.queue else one.name
-            self._say(message, address, octet_of(one.routing), b"", 0)
-        else:
-            hold = self._holds[at - len(sends)]
-            message, deliveries = branches.held(hold)
-            route = self._there[int(hold.queue.identity)]
-            self._say(message, message.address, octet_of(hold.queue.routing), route, deliveries)
-
-    def _say(self, message: Message, address: str, routing: i64, route: bytes, deliveries: int) -> None:
-        ids = self.broker.ids
-        rare = message.rare
-        self._octets += int(message.size)
-        if self._octets > OCTETS_MAX:
-            raise Refused(f"what it sends and has taken is more than {OCTETS_MAX} octets")
-        large = rare is not None and rare.large_id != 0
-        octets = NO_BODY + headers_of(message, routing, ids) if large else octets_of(message, routing, ids)
-        at = headers_at(octets)
-        if read_headers(octets, at).address != address:
-            octets = readdressed(octets, at, address)
-        properties_at = read_headers(octets, at).properties_at
-        entries: list[bytes] = []
-        if rare is not None and rare.deliver_at > 0:
-            octets = without(octets, properties_at, _K_DATE)
-            entries.append(entry(DELIVER_AT, Primitive(LONG, int(rare.deliver_at))))
-        if route:
-            entries += [entry(ROUTE_TO, route), entry(ACK_ROUTE, route)]
+    def _take_back(self, why: str) -> None:
+        """The branch that began there is not to be prepared."""
+        if self.step is Step.NOTING:
+            self.broker.branches.reclaim(self.branch)
+        self._why = why
         if self.target.ours:
-            entries.append(entry(BRANCH, write_handed(self.token, deliveries, self.messages, self.branch.user or "")))
-        if entries:
-            octets = with_entries(octets, properties_at, b"".join(entries), len(entries))
-        self._answers += 1
-        self.broker.effort.spent += 2
-        if not large:
-            self._post(
-                Send(message=octets, require_response=True, correlation=self._at, sender=SENDER)
-            )
+            self._clear()
+        else:
+            self.step = Step.CLEARING
+            self._say(XaEnd(xid=self._xid, failed=True))
+            self._say(XaRollback(xid=self._xid))
+
+    def _clear(self) -> None:
+        """Have a node of ours forget what was begun there, by this connection or by one that is lost.
+
+        It is not told to roll it back: one of that name that is prepared is somebody else's, and would end. It is made
+        one that cannot be prepared, and told to prepare it.
+        """
+        self.step = Step.CLEARING
+        self._cleared = True
+        for step in (XaJoin(xid=self._xid), XaEnd(xid=self._xid, failed=True), XaPrepare(xid=self._xid)):
+            self._say(step)
+
+    # -- answers -------------------------------------------------------------------------------------------------------
+
+    def told(self, packet: Packet) -> None:
+        """What the other node answers."""
+        if isinstance(packet, XaInDoubtXidsReply):
+            if self.step is Step.ASKING:
+                self._is_among([key_of(one) for one in packet.xids])
             return
-        body = _Body(self, LargeDelivery(self.broker, message, None), self._at)
-        self.target.client.stream(SendLarge(headers=octets[len(NO_BODY) :], channel=CHANNEL), body)
+        if not isinstance(packet, (XaReply, NullReply, ExceptionReply)):
+            return
+        self._unanswered -= 1
+        if self.step is Step.CLEARING:
+            if self._unanswered == 0:
+                self._end(self._why) if self._why else self._start()
+        elif self.step is Step.SENDING:
+            self._one_more(packet)
+        elif isinstance(packet, XaReply):
+            self._stepped(packet)
 
+    def _one_more(self, packet: Packet) -> None:
+        """A message has arrived, or the end of all of them."""
+        if isinstance(packet, ExceptionReply):
+            self._take_back(packet.text or f"the target refuses a message: code {packet.code}")
+        elif isinstance(packet, XaReply) and packet.error:
+            self._take_back(f"the target does not take it: {packet.text or packet.code}")
+        elif self._ended and self._unanswered == 0:
+            self._note()
 
-def _lasts(queue: Queue) -> bool:
-    return queue.durable and not queue.definition.temporary
+    def _stepped(self, reply: XaReply) -> None:
+        text = reply.text or f"code {reply.code}"
+        if self.step is Step.BEGINNING and not reply.error:
+            self.step = Step.SENDING
+            self.resume()
+        elif self.step is Step.BEGINNING and reply.code == XA_DUPID and self.target.ours and not self._cleared:
+            self._clear()
+        elif self.step is Step.BEGINNING:
+            self._end(f"the target does not begin it: {text}")
+        elif self.step is Step.PREPARING and not reply.error:
+            self._arrived()
+        elif self.step is Step.PREPARING:
+            self._why = f"the target does not prepare it: {text}"
+            if self.target.ours:
+                self._ask()
+            else:
+                self._is_ours_again()

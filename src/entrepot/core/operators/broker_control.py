@@ -315,7 +315,7 @@ class BrokerControl(Control):
         branches = self.broker.branches
         for key, branch in branches.prepared.items():
             if branch.transaction.name == given.text(0):
-                branches.reclaim(key)  # the word of an operator counts, wherever it was given
+                branches.decide(key)
                 if commits:
                     branches.commit(key)
                 else:
