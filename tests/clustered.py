@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.connector import CoreConnector
@@ -17,6 +17,7 @@ from entrepot.cluster.routers.probe import Probe
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.management import install as manage
 from entrepot.model import address as names
+from entrepot.model.message import Message
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.bodies import text_body
 from entrepot.protocols.artemis.convert import message_of
@@ -76,11 +77,14 @@ class Cable:
         if self.silent:
             return 0
         said = self.client.outgoing()
+        watch = self.near.world.watch
         if said:
             self.far.act(lambda: self.server.receive(said, self.far.rig.now))
+            watch(self)
         heard = self.server.outgoing()
         if heard and not self.client.closing:
             self.near.act(lambda: self.client.receive(heard, self.near.rig.now))
+            watch(self)
         if self.client.closing or self.server.closing:
             self.break_off("closed")
         return len(said) + len(heard)
@@ -106,8 +110,12 @@ class Answering(Census):
         self.node = node
 
     def drain(self, verb: str, to: str) -> object:
+        if self.node.foreign:
+            return super().drain(verb, to)
+        if verb == "branch":
+            return self.node.rig.broker.branches.came(bytes.fromhex(to))
         assert verb == "status"
-        return super().drain(verb, to) if self.node.drain is None else self.node.drain.report()
+        return {"state": "idle"} if self.node.drain is None else self.node.drain.report()
 
 
 class Node:
@@ -147,6 +155,7 @@ class Node:
         self.said: list[str] = []
         self.ways: list[CoreConnector] = []
         self.drain: Drain | None = None
+        self.foreign = False  # it does not know what nodes of ours ask one another, as an Artemis
         self.acceptor: CoreAcceptor
         self.connection: ClusterConnection
         self._boot()
@@ -209,14 +218,19 @@ class Node:
         parsed = names.parse(text)
         target = self.rig.broker.target(parsed)
         for body in bodies:
-            headers = Headers()
-            headers.address = parsed[0].name
-            headers.kind = TYPE_TEXT
-            headers.durable = True
-            message = message_of(assembled(text_body(str(body)), headers, dict(properties)), "")
-            if message.rare is not None and message.rare.deliver_at > 0:
-                schedule(message, message.rare, self.rig.wall)
+            message = self.message(parsed[0].name, body, **properties)
             self.act(lambda message=message: self.rig.broker.send(message, target))  # type: ignore[misc]
+
+    def message(self, address: str, body: object, **properties: object) -> Message:
+        """Return a message of CORE."""
+        headers = Headers()
+        headers.address = address
+        headers.kind = TYPE_TEXT
+        headers.durable = True
+        message = message_of(assembled(text_body(str(body)), headers, dict(properties)), "")
+        if message.rare is not None and message.rare.deliver_at > 0:
+            schedule(message, message.rare, self.rig.wall)
+        return message
 
     def known(self) -> list[str]:
         """Return the members that it knows, by the names of their connectors."""
@@ -267,6 +281,7 @@ class Cluster:
         self.cables: list[Cable] = []
         self.apart: list[tuple[int, int]] = []
         self.dialled: list[tuple[Node, object, Contact | Probe | Dialled, Dial]] = []
+        self.watch: Callable[[Cable], None] = lambda cable: None  # called whenever something was carried
 
     def node(self, number: int, seeds: list[int], **given: object) -> Node:
         """Return a new node, that has not joined yet."""
@@ -319,7 +334,7 @@ class Cluster:
         for _ in range(10_000):
             self._join()
             self.cables = [cable for cable in self.cables if not cable.cut]
-            if not sum([cable.carry() for cable in self.cables]) and not self.dialled:
+            if not sum([0 if cable.cut else cable.carry() for cable in self.cables]) and not self.dialled:
                 return
         raise AssertionError("the cluster is never at rest")
 

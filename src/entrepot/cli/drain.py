@@ -44,8 +44,10 @@ def drain(
     Each queue moves in its order, to the queue of the same name there, which is made if there is none. A message is
     settled here when the other node has it on disk; a crash of either loses none, and nothing comes twice, but where a
     drain that broke off goes on to another node, or consumers here go on. The node goes on serving: stop its clients
-    first if it is to be empty. What a prepared transaction holds stays, and what
-    repeats.
+    first if it is to be empty.
+
+    Prepared transactions go first, each with what it sends and what it has taken, and their coordinator ends them at
+    the other node. What repeats stays, and a transaction that the other node does not take; --status says why.
     """
     if sum((dry_run, status, resume, abort)) > 1:
         raise click.UsageError("--dry-run, --status, --resume and --abort are different things: give one")
@@ -57,14 +59,14 @@ def drain(
         return
     if abort:
         done = _ask(url, "abort", "")
-        tell(f"aborted: {done['moved']:,} are at {done['place']}, {done['left']:,} are here", done, output)
+        tell(f"aborted: what moved is at {done['place']}, the rest is here: {_figures(done)}", done, output)
         return
     found = _ask(url, "resume" if resume else "begin", to)
     while not no_wait and found["state"] not in OVER:
         time.sleep(LOOK_S)
         found = _ask(url, "status", "")
         if output != "json":
-            click.echo(f"{found['state']}: {found['moved']:,} moved, {found['left']:,} left", err=True)
+            click.echo(f"{found['state']}: {_figures(found)}", err=True)
     _told(found, output)
     if found["state"] == "failed":
         raise Failure(f"the drain failed: {found['why']}", remedy="entrepot drain --resume goes on, --abort forgets it")
@@ -80,10 +82,20 @@ def _told(found: dict[str, Any], output: str) -> None:
         return
     show(found["queues"], QUEUES, output, empty="no queue moved")
     who = f" to {found['place']}" if found["place"] else ""
-    click.echo(f"{found['state']}{who}: {found['moved']:,} moved, {found['left']:,} left", err=True)
+    click.echo(f"{found['state']}{who}: {_figures(found)}", err=True)
     for queue, why in found["refused"].items():
         click.echo(f"{queue} stays: {why}", err=True)
     if found["why"]:
         click.echo(found["why"], err=True)
-    if found["prepared"]:
-        click.echo(f"{found['prepared']:,} prepared transactions stay: commit them or roll them back", err=True)
+    for branch in found["branches"]:
+        if branch["state"] != "moved":
+            why = f": {branch['why']}" if branch["why"] else ""
+            click.echo(f"the prepared transaction {branch['xid']} is {branch['state']}{why}", err=True)
+
+
+def _figures(found: dict[str, Any]) -> str:
+    """Return how much moved and is left, in words."""
+    said = f"{found['moved']:,} moved, {found['left']:,} left"
+    if found["branches_moved"] or found["prepared"]:
+        said += f"; prepared transactions: {found['branches_moved']:,} moved, {found['prepared']:,} left"
+    return said

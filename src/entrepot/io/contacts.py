@@ -158,8 +158,8 @@ class Contacts:
         await asyncio.gather(*(listener.drain(why) for listener in listeners))
         moved, until = -1, 0.0
         while not drain.is_over:
-            if drain.moved != moved:
-                moved, until = drain.moved, turn.loop.time() + STANDSTILL_S
+            if drain.progress != moved:
+                moved, until = drain.progress, turn.loop.time() + STANDSTILL_S
             if turn.loop.time() > until:
                 log.error("scale-down: AMQ222181: nothing moved for %d s; the rest stays here", STANDSTILL_S)
                 turn.run(drain.abort)

@@ -2,8 +2,8 @@
 
 Producers go on, and so do readers; nodes die in the middle of it, disks are slow, connections are cut, and an operator
 resumes, aborts and begins anew. What is judged: a message that was confirmed comes once, at whatever node it is then;
-what a node took in its order is read in it; what has a date does not come before; a prepared branch stays until it is
-ended; and once all has healed a drain ends, with nothing left behind but what it names.
+what a node took in its order is read in it; what has a date does not come before; a prepared branch is at one node, its
+own or a target, until it is ended there; and once all has healed a drain ends, with nothing left behind.
 
 A drain that an operator breaks off while messages are on their way cannot know whether they arrived; nor can a node
 that died, whose own readers are given them again. Those may come twice, and only those, in seeds where that may
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.cluster.clusters.drain_notes import RUNNING, State
+from entrepot.cluster.clusters.gift import Step
 from entrepot.config.model import UsageOptions
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.model.address import ANYCAST, Destination
@@ -28,7 +29,9 @@ from entrepot.model.message import Message
 from entrepot.protocols.artemis.bodies import text_body
 from entrepot.protocols.artemis.convert import DELIVER_AT, DUPLICATE, message_of
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled
+from entrepot.protocols.artemis.primitives import Xid
 from entrepot.protocols.artemis.sending import schedule
+from entrepot.protocols.artemis.transacting import key_of
 from entrepot.simulation.cluster_plans import DURABLE, Draft
 from entrepot.simulation.cluster_runs import HEALING_S_MAX, ClusterRun
 from entrepot.simulation.clusters import IDENTITY, Clustered
@@ -37,6 +40,8 @@ from entrepot.simulation.sites import Blueprint, Confirmed
 from entrepot.simulation.world import Lots
 
 DRAINING_S_MAX: Final = 180
+WATCH_NS: Final = MILLISECOND // 4  # an answer of the target takes about a millisecond
+WATCHES: Final = 2_000
 MEMORY: Final = (512 << 20, 512 << 20, 60_000)  # the last one: most of a backlog is on disk alone
 
 LATE: Final = (100_000, 130_000)  # ms: a date that comes when all have given away what they had
@@ -147,7 +152,21 @@ class DrainRun(ClusterRun):
             site.order("begin", self._target(site.name))
         if lots.chance(0.4) and not self.draft.calm:
             self.draft.disturbed = True
+            if self.draft.promises and lots.chance(0.7):
+                self._lie_in_wait(site, WATCHES)
+                return
             self.network.world.later(lots.skewed(1, 300) * MILLISECOND, partial(self._interrupt, site))
+
+    def _lie_in_wait(self, site: LeavingSite, tries: int) -> None:
+        """Cut a drain off, or let an end of it die, in the very moment in which a branch is prepared at the target."""
+        if site.broker is None or site.stopping or tries == 0:
+            return
+        gift = site.drain.handing.current
+        if gift is None or gift.step is not Step.PREPARING:
+            self.network.world.later(WATCH_NS, partial(self._lie_in_wait, site, tries - 1))
+            return
+        self.network.world.count("branches that are interrupted")
+        self._interrupt(site)
 
     def _interrupt(self, site: LeavingSite) -> None:
         """In the middle of a drain something happens to it."""
@@ -176,9 +195,15 @@ class DrainRun(ClusterRun):
         return lots.one_of(["", *(f"{name}:61616" for name in others)])
 
     def _end_a_promise(self, site: LeavingSite) -> None:
+        """A coordinator ends a branch, where it finds it."""
         mine = [one for one in self.network.promises if one.site == site.name]
         if mine:
-            site.decide(self.lots.one_of(mine), commits=self.lots.chance(0.6))
+            self._decide(self.lots.one_of(mine), commits=self.lots.chance(0.6))
+
+    def _decide(self, promise: Promise, *, commits: bool) -> bool:
+        sites = self.network.machines()
+        first = self.lots.below(len(sites))
+        return any(site.decide(promise, commits=commits) for site in sites[first:] + sites[:first])
 
     def _send_kept(self) -> None:
         """Send to the queues that the cluster leaves alone, at a node that is to leave."""
@@ -187,7 +212,9 @@ class DrainRun(ClusterRun):
         if site.broker is None:
             return
         if draft.promises and lots.chance(0.25):
-            site.promise(self._promise(site), [self._message(ORDERED, {}) for _ in range(lots.below(4))])
+            self.branches += 1
+            key = key_of(Xid(7, b"of the drains", self.branches.to_bytes(4, "big")))
+            site.promise(Promise(site.name, key), [self._message(PROMISED, {}) for _ in range(lots.below(4))])
             return
         for _ in range(lots.skewed(1, 60)):
             what = lots.below(10)
@@ -201,10 +228,6 @@ class DrainRun(ClusterRun):
                 self._deliver(site, self._kept(site, {DUPLICATE: identity}), ORDERED)
             else:
                 self._deliver(site, self._kept(site, {}), ORDERED)
-
-    def _promise(self, site: LeavingSite) -> Promise:
-        self.branches += 1
-        return Promise(site.name, b"branch" + self.branches.to_bytes(4, "big"))
 
     def _kept(self, site: LeavingSite, properties: Mapping[str, object]) -> Message:
         self.network.origins[f"m{self.sent}"] = site.name
@@ -250,16 +273,26 @@ class DrainRun(ClusterRun):
     def _settle(self) -> None:
         network, draft = self.network, self.draft
         self._heal()
+        self._find_promises()
         for site in network.machines():
-            self._check_promises(site)
             for key in [key for key in site.readers if site.name in draft.leaving]:
                 site.leave(key)
         for promise in network.promises:
-            self._machine(promise.site).decide(promise, commits=self.lots.chance(0.6))
+            if self.lots.chance(0.3):
+                self._decide(promise, commits=self.lots.chance(0.6))
         network.run(1_000)
         for name in draft.leaving:
+            self._find_out(self._machine(name))
             if not self._drain_out(self._machine(name)):
                 return
+        self._find_promises()
+        for promise in network.promises:
+            self._decide(promise, commits=self.lots.chance(0.6))
+        network.run(1_000)
+        for site in network.machines():
+            assert site.broker is not None
+            if site.broker.branches.prepared:
+                self._fault(f"{site.name} keeps branches that were ended: {len(site.broker.branches.prepared)}")
         self._repeat()
         self._read_all()
 
@@ -273,12 +306,29 @@ class DrainRun(ClusterRun):
         network.heal()
         network.run(100)
 
-    def _check_promises(self, site: LeavingSite) -> None:
-        assert site.broker is not None
+    def _find_promises(self) -> None:
+        """See that what was prepared, and that nobody has ended, is somewhere."""
+        sites = self.network.machines()
         for promise in self.network.promises:
-            lasts = promise.site == site.name and promise.said and not promise.ended
-            if lasts and promise.key not in site.broker.branches.prepared:
-                self._fault(f"a prepared branch of {site.name} is gone")
+            here = [site.name for site in sites if site.broker and promise.key in site.broker.branches.prepared]
+            if promise.said and not promise.ended and not here:
+                self._fault(f"a prepared branch of {promise.site} is gone")
+
+    def _find_out(self, site: LeavingSite) -> None:
+        """Have a node ask those to whom it may have given branches, as an operator does who reads how it stands."""
+        broker = site.broker
+        assert broker is not None
+        nodes = {one.broker.ids.node.uuid_text: one.name for one in self.network.machines() if one.broker is not None}
+        given = dict.fromkeys(branch.record.given for branch in broker.branches.prepared.values())
+        for name in [nodes[node] for node in given if node and nodes[node] != self.draft.target]:
+            self.network.world.count("drains to find out where a branch is")
+            if site.drain.state in RUNNING:
+                site.order("abort")
+            site.order("begin", f"{name}:61616")
+            for _ in range(DRAINING_S_MAX):
+                self.network.run(1_000)
+                if site.drain.state not in RUNNING:
+                    break
 
     def _drain_out(self, site: LeavingSite) -> bool:
         """Have a node give all away, to the target that stays; return whether it did."""
@@ -301,6 +351,8 @@ class DrainRun(ClusterRun):
         assert site.broker is not None
         queues = site.broker.table.queues.values()
         found = {one.name: int(one.count) for one in queues if one.count}
+        if site.broker.branches.prepared:
+            found["(prepared)"] = len(site.broker.branches.prepared)
         dated = len(site.broker.scheduled.schedules)
         return {**found, "(scheduled)": dated} if dated else found
 
@@ -362,7 +414,9 @@ class DrainRun(ClusterRun):
 
     def counts(self) -> dict[str, int]:
         """Return counts of what happened, for the sum over many seeds."""
-        return {**super().counts(), **self.network.world.counts, "branches prepared": self.branches}
+        moved = sum(site.drain.handing.count for site in self.network.machines() if site.made and site.made.draining)
+        said = {"branches prepared": self.branches, "branches moved (last drains)": moved}
+        return {**super().counts(), **self.network.world.counts, **said}
 
 
 def _queue(name: str) -> Destination:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final
 
-from entrepot.base.errors import Refused
+from entrepot.base.errors import Refused, StorageError
 from entrepot.cluster.clusters.drain_notes import RUNNING, State
 from entrepot.cluster.clusters.draining import Drain, obey
 from entrepot.cluster.link import LinkCore
@@ -29,9 +29,9 @@ PROMISED: Final = "P"  # one that is read by transactions alone
 
 
 class Promise:
-    """A prepared branch: what it sends to `ORDERED`, what it takes from `PROMISED`. ``said``: its client knows of it.
+    """A prepared branch: what it sends to `PROMISED`, and takes from there. ``said``: its client knows of it.
 
-    ``ended``: somebody asked for its end; ``commits``: which one.
+    ``ended``: somebody asked for its end; ``commits``: which one. ``site``: where it was prepared.
     """
 
     def __init__(self, site: str, key: bytes) -> None:
@@ -64,7 +64,7 @@ class _Committed(Waiter):
     def stored(self, token: bytes) -> None:
         """What it sends is promised now."""
         for identity in self.promise.sends:
-            self.network.confirmed(identity, ORDERED)
+            self.network.confirmed(identity, PROMISED)
 
     def store_failed(self, token: bytes, error: Exception) -> None:
         """It may be prepared still."""
@@ -148,7 +148,10 @@ class LeavingSite(ClusteredSite):
     # -- prepared transactions -----------------------------------------------------------------------------------------
 
     def promise(self, promise: Promise, sends: list[Message]) -> None:
-        """Prepare a branch that sends ``sends`` to `ORDERED`, and takes what it gets of `PROMISED`."""
+        """Prepare a branch that sends ``sends`` to `PROMISED`, and takes what it gets there.
+
+        Where it ends nobody knows before, so that nothing is said of the order of what it sends.
+        """
         self.ledger.promises.append(promise)
         hand = Hand(self, f"queue://{PROMISED}", 3, key="hand")
 
@@ -158,7 +161,8 @@ class LeavingSite(ClusteredSite):
             hand.window.reopen()
             transaction = Transaction(f"xa {promise.key.hex()}")
             for message in sends:
-                transaction.send(message, broker.target(names.parse(f"queue://{ORDERED}")))
+                transaction.send(message, broker.target(names.parse(f"queue://{PROMISED}")))
+                promise.sends.append(str(properties_in(message.raw)[IDENTITY]))
             for taker, message, _ in hand.got:
                 transaction.settle(taker, int(message.number))
                 promise.takes.append(str(properties_in(message.raw)[IDENTITY]))
@@ -169,22 +173,30 @@ class LeavingSite(ClusteredSite):
 
         self.turn(act)
 
-    def decide(self, promise: Promise, *, commits: bool) -> None:
-        """Commit a branch or roll it back, where it is still there."""
+    def decide(self, promise: Promise, *, commits: bool) -> bool:
+        """Commit a branch or roll it back, where it is still here; return whether it was."""
         broker = self.broker
         if broker is None or promise.key not in broker.branches.prepared:
-            return
+            return False
         if promise.ended:  # the coordinator says the same again
             commits = promise.commits
-        promise.ended = True
-        promise.commits = commits
+        done: list[bool] = []
 
         def act() -> None:
             broker = self._broker()
-            if not commits:
-                broker.branches.roll_back(promise.key)
+            try:
+                if commits:
+                    broker.branches.commit(promise.key)
+                else:
+                    broker.branches.roll_back(promise.key)
+            except StorageError:  # it is on its way to another node, or may be there
+                self.world.count("branches that are asked for on their way")
                 return
-            broker.branches.commit(promise.key)
+            promise.ended = True
+            promise.commits = commits
+            done.append(True)
+            if not commits:
+                return
             for identity in promise.takes:
                 key = f"{identity} {PROMISED}"
                 self.ledger.came[key] = None
@@ -192,6 +204,12 @@ class LeavingSite(ClusteredSite):
             broker.journal.confirm(_Committed(self.ledger, promise), b"")
 
         self.turn(act)
+        return bool(done)
+
+    def can_end(self, promise: Promise) -> bool:
+        """Return whether a coordinator may end the branch here."""
+        branch = None if self.broker is None else self.broker.branches.prepared.get(promise.key)
+        return branch is not None and not branch.leaving and not branch.record.given
 
     def _broker(self) -> BrokerCore:
         assert self.broker is not None
@@ -243,7 +261,15 @@ class Leaving(Clustered):
             assert isinstance(site, LeavingSite)
             if site.broker is not None and site.made is not None and site.made.draining is not None:
                 self._check_drain(site)
+        self._check_promises()
         super().check()
+
+    def _check_promises(self) -> None:
+        """See that no branch can be ended at two nodes."""
+        for promise in self.promises:
+            where = [site.name for site in self.machines() if site.can_end(promise)]
+            if len(where) > 1:
+                self.world.violation(f"the branch {promise.key.hex()} can be ended at {where}")
 
     def _check_drain(self, site: LeavingSite) -> None:
         drain = site.drain

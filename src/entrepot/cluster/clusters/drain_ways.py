@@ -19,13 +19,11 @@ from entrepot.cluster.clusters.asking import Asking
 from entrepot.cluster.clusters.connection import Carry, ClusterConnection
 from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import MOVED, Notebook, Receipt
+from entrepot.cluster.clusters.finding import find_queue
 from entrepot.cluster.clusters.remotes import STORE_PREFIX
 from entrepot.cluster.clusters.stores import owner_of
-from entrepot.core.addressing.configuration import FIELDS
-from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
-from entrepot.model.address import ROUTING_NAMES
 from entrepot.protocols.artemis.linking.crossing import DATED, ONWARD
 
 PARALLEL: Final = 8  # queues that move at once: each has a connection
@@ -66,25 +64,23 @@ class Ways:
 
     def plan(self) -> list[dict[str, object]]:
         """Return what would move, and what would not, by queue."""
+        held = held_in(self.broker)
         rows: list[dict[str, object]] = [
-            _planned(one.name, int(one.count), int(one.backlog.octets), self.why_not(one))
+            planned(one.name, movable(one, held), int(one.backlog.octets), self.why_not(one))
             for one in self.broker.table.queues.values()
-            if one.count > 0
+            if movable(one, held) > 0
         ]
         dated, kept = self.dated.numbers()
         if dated:
-            rows.append(_planned("(scheduled)", len(dated)))
+            rows.append(planned("(scheduled)", len(dated)))
         if kept:
-            rows.append(_planned("(scheduled)", kept, why="they repeat: cancel them, or let this node live"))
-        prepared = len(self.broker.branches.prepared)
-        if prepared:
-            why = "a prepared transaction stays: commit it or roll it back"
-            rows.append(_planned("(prepared)", prepared, why=why))
+            rows.append(planned("(scheduled)", kept, why="they repeat: cancel them, or let this node live"))
         return rows
 
     def report(self) -> dict[str, object]:
         """Return how far each queue is."""
-        left = {one.name: int(one.count) for one in self.sources()}
+        held = held_in(self.broker)
+        left = {one.name: movable(one, held) for one in self.sources()}
         for name, way in self.ways.items():
             self.receipts[name].moved = way.confirmed()
         return {
@@ -137,7 +133,8 @@ class Ways:
 
     def sources(self) -> list[Queue]:
         """Return the queues that hold something that can move."""
-        return [one for one in self.broker.table.queues.values() if one.count > 0 and not self.why_not(one)]
+        held = held_in(self.broker)
+        return [one for one in self.broker.table.queues.values() if movable(one, held) > 0 and not self.why_not(one)]
 
     def why_not(self, queue: Queue) -> str:
         """Return why ``queue`` stays, "" where it moves."""
@@ -168,30 +165,15 @@ class Ways:
             return
         self._asked[name] = None
 
-        def answered(succeeded: bool, value: object) -> None:
-            if succeeded and isinstance(value, int):
-                self._asked.pop(name, None)
-                receipt.there = value
-                return
-            told = msgspec.json.encode(configuration_of(queue.definition)).decode()
-            asking.operation("broker", "createQueue", [told, True], made)
-
-        def made(succeeded: bool, value: object) -> None:
-            if not succeeded:
-                self._asked.pop(name, None)
-                self.refused[name] = f"the target does not make it: {value}"
-                self._tell(f"the queue {name} stays: {self.refused[name]}")
-                return
-            asking.attribute(f"queue.{name}", "ID", known)
-
-        def known(succeeded: bool, value: object) -> None:
+        def found(there: int, why: str) -> None:
             self._asked.pop(name, None)
-            if succeeded and isinstance(value, int):
-                receipt.there = value
+            if why:
+                self.refused[name] = why
+                self._tell(f"the queue {name} stays: {why}")
             else:
-                self.refused[name] = f"the target does not say which queue it is: {value}"
+                receipt.there = there
 
-        asking.attribute(f"queue.{name}", "ID", answered)
+        find_queue(asking, queue.definition, found)
 
     def _go(self, queue: Queue, receipt: Receipt) -> None:
         """Start the bridge of ``queue``."""
@@ -228,7 +210,7 @@ class Ways:
         receipt = self.receipts[name]
         moved = way.confirmed()
         queue = self.broker.table.queues.get(name)
-        over = queue is not way.queue or way.queue.count == 0
+        over = queue is not way.queue or movable(way.queue, held_in(self.broker)) == 0
         if moved != receipt.moved or over:
             receipt.moved = moved
             receipt.last = int(self.broker.ids.number)
@@ -244,24 +226,21 @@ class Ways:
         return int(self.broker.now)
 
 
-def _planned(queue: str, messages: int, octets: int = 0, why: str = "") -> dict[str, object]:
+def planned(queue: str, messages: int, octets: int = 0, why: str = "") -> dict[str, object]:
+    """Return a row of a plan; ``why`` it stays."""
     return {"queue": queue, "messages": messages, "octets": octets, "stays": why}
 
 
-def configuration_of(definition: QueueDefinition) -> dict[str, object]:
-    """Return how the target is told to make a queue: the words of Artemis' QueueConfiguration, those that were said."""
-    said: dict[str, object] = {
-        "name": definition.name,
-        "address": definition.address,
-        "routing-type": ROUTING_NAMES[definition.routing],
-        "durable": definition.durable,
-        "auto-create-address": True,
-    }
-    if definition.selector:
-        said["filter-string"] = definition.selector
-    default = QueueDefinition(name="", address="")
-    for word, field in FIELDS.items():
-        value = getattr(definition, field)
-        if word not in said and word != "internal" and value != getattr(default, field):
-            said[word] = value
-    return said
+def held_in(broker: BrokerCore) -> dict[int, int]:
+    """Return identity of a queue -> how many of its messages prepared branches hold: these go with their branch."""
+    found: dict[int, int] = {}
+    for branch in broker.branches.prepared.values():
+        for hold in branch.holds:
+            identity = int(hold.queue.identity)
+            found[identity] = found.get(identity, 0) + 1
+    return found
+
+
+def movable(queue: Queue, held: dict[int, int]) -> int:
+    """Return how many messages of ``queue`` are in no branch's hands."""
+    return int(queue.count) - held.get(int(queue.identity), 0)

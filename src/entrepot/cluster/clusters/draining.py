@@ -12,7 +12,9 @@ the same target, `abort` forgets it; what was moved stays there, what was not is
 It is done when the disk here has that nothing is left: before that a crash would bring back what is read there already.
 
 Decided on purpose, where Artemis does otherwise: a message of a topic crosses once for each subscription that holds it,
-since each queue is moved by itself; prepared branches stay, and are named in the report.
+since each queue is moved by itself.
+
+Prepared branches go first (`handing.py`): a branch is at one node or the other, and a coordinator ends it there.
 """
 
 from __future__ import annotations
@@ -26,15 +28,19 @@ from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.clusters.asking import Asking
 from entrepot.cluster.clusters.connection import Carry, ClusterConnection
 from entrepot.cluster.clusters.drain_notes import RUNNING, Notebook, Receipt, State
-from entrepot.cluster.clusters.drain_ways import Ways
+from entrepot.cluster.clusters.drain_ways import Ways, planned
+from entrepot.cluster.clusters.gift import Target
+from entrepot.cluster.clusters.handing import Handing
 from entrepot.cluster.clusters.members import where
 from entrepot.cluster.clusters.options import place_of
 from entrepot.cluster.clusters.remembered import Remembered
 from entrepot.cluster.clusters.topology import Member
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
+from entrepot.core.transactions.handed import TOKEN_OCTETS
 from entrepot.journal.ports import Waiter
-from entrepot.protocols.artemis.client import ClientPort, CoreClient
+from entrepot.protocols.artemis.client import TTL_MS, ClientPort, CoreClient
+from entrepot.protocols.artemis.linking.client import LinkClient
 from entrepot.protocols.artemis.packets import ClusterConnect, ClusterConnectReply, Packet, ScaleDownAnnouncement
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.session import Shell
@@ -107,6 +113,7 @@ class Drain:
         self._look: _Look | None = None
         self._notebook: Final = Notebook(self.broker)
         self.ways: Final = Ways(connection, self._notebook, self._tell)
+        self.handing: Final = Handing(self.broker, self._tell)
         interrupted, node, moved = self._notebook.recall()
         if interrupted:
             self.state = State.INTERRUPTED
@@ -128,6 +135,7 @@ class Drain:
             known = ", ".join(where(one) for one in self._candidates("")) or "none"
             raise Refused(f"the cluster has no other node {to!r}", remedy=f"known: {known}")
         self.ways.receipts.clear()
+        self.handing.begin()
         self._notebook.forget()
         self._start(to)
 
@@ -152,18 +160,21 @@ class Drain:
             "why": self.why,
             "node": self.ways.node,
             "place": "" if self.ways.place is None else authority(self.ways.place),
+            "branches": self.handing.report(),
+            "branches_moved": self.handing.count,
             "ids": 0 if self._remembered is None else self._remembered.told,
             **self.ways.report(),
         }
 
     def plan(self) -> list[dict[str, object]]:
         """Return what would move, and what would not, by queue."""
-        return self.ways.plan()
+        prepared = [planned(f"(prepared) {name}", count, why=why) for name, count, why in self.handing.plan()]
+        return self.ways.plan() + prepared
 
     @property
-    def moved(self) -> int:
-        """How many messages the target has."""
-        return self.ways.moved
+    def progress(self) -> int:
+        """A number that changes whenever something moves: a message of a queue, or of a prepared branch."""
+        return self.ways.moved + self.handing.progress
 
     @property
     def is_over(self) -> bool:
@@ -234,7 +245,7 @@ class Drain:
     def open(self, shell: Shell, attempt: int) -> CoreClient:
         """Return the session of the connection that was dialled as ``attempt``."""
         self._opened = _Opened(self, attempt)
-        return CoreClient(shell, self._opened, int(self.broker.now))
+        return LinkClient(shell, self._opened, int(self.broker.now), TTL_MS)
 
     def failed(self, attempt: int, why: str) -> None:
         """The connection ``attempt`` did not come about, or is lost: it is dialled again, for as long as it takes."""
@@ -242,11 +253,12 @@ class Drain:
             return
         self.why = why
         self.ways.unanswered()
+        self.handing.unanswered()
         self._remembered = None
         self._opened = None
         self._since = int(self.broker.now)
         self.state = State.CONNECTING
-        if self._direct and not self._wanted and not self.moved:
+        if self._direct and not self._wanted and not self.ways.moved and not self.handing.bound:
             self._tried += 1
             self.ways.place = self._direct[self._tried % len(self._direct)]
 
@@ -263,10 +275,14 @@ class Drain:
                 self._end(State.FAILED, f"{self._target()} does not admit this broker: the cluster-password is another")
                 return
             credentials = self.connection.credentials
-            asking = Asking(client, credentials.user, credentials.password, self.broker.entropy, self._denied)
+
+            def denied(why: str) -> None:
+                self._end(State.FAILED, f"{self._target()} lets this broker ask nothing: {why}")
+
+            asking = Asking(client, credentials.user, credentials.password, self.broker.entropy, denied)
             self.ways.asking = asking
             asking.operation("broker", "drain", ["status", ""], self._admitted)
-        elif self.ways.asking is not None:
+        elif not self.handing.told(packet) and self.ways.asking is not None:
             self.ways.asking.told(packet)
 
     def _admitted(self, succeeded: bool, value: object) -> None:
@@ -279,6 +295,19 @@ class Drain:
         if isinstance(value, dict) and value.get("state") in [one.value for one in RUNNING]:
             self._pass_over(f"{self._target()} gives all that it has to {value.get('place')} itself")
             return
+        assert self.ways.asking is not None
+        self.ways.asking.attribute("broker", "NodeID", self._identified)
+
+    def _identified(self, succeeded: bool, value: object) -> None:
+        """Open a session for branches, of which is noted to whom they are given; then begin."""
+        opened, asking = self._opened, self.ways.asking
+        if opened is None or opened.client is None or asking is None:
+            return
+        node = value if succeeded and isinstance(value, str) else self.ways.node
+        credentials = self.connection.credentials
+        self.handing.connected(
+            Target(opened.client, asking, node, ours=self._ours), credentials.user, credentials.password
+        )
         self.state = State.MOVING
         self.why = ""
         self.look()
@@ -291,12 +320,10 @@ class Drain:
         self._tell(f"{why}: another node is looked for")
         self._leaving.add(self.ways.node)
         self.ways.unanswered()
+        self.handing.unanswered()
         self._hang_up()
         self._since = int(self.broker.now)
         self.state = State.LOCATING
-
-    def _denied(self, why: str) -> None:
-        self._end(State.FAILED, f"{self._target()} lets this broker ask nothing: {why}")
 
     # -- moving --------------------------------------------------------------------------------------------------------
 
@@ -312,7 +339,7 @@ class Drain:
         ):
             self._since = int(self.broker.now)
             self._dial()
-        elif self.state is State.MOVING and self.ways.move():
+        elif self.state is State.MOVING and self.handing.move() and self.ways.move():
             self._tell_ids()
         if self.state in RUNNING:
             self._look = _Look(int(self.broker.now) + LOOK_EVERY, self)
@@ -348,11 +375,12 @@ class Drain:
             own = self.connection.topology.own.node
             opened.client.send(ScaleDownAnnouncement(target=self.ways.node, scaled_down=own, channel=CLUSTER))
         self._end(State.DONE, "")
-        self._tell(f"AMQ221078: {self.moved} messages were moved to {self._target()}")
+        self._tell(f"AMQ221078: {self.ways.moved} messages were moved to {self._target()}")
 
     def _end(self, state: State, why: str) -> None:
         self.state = state
         self.why = why
+        self.handing.unanswered()
         self.ways.stop()
         self._hang_up()
         self._notebook.note("state", state.value)
@@ -370,10 +398,26 @@ class Drain:
         self._say("drain", what)
 
 
+def token_of(text: str) -> bytes:
+    """Return the token of a branch from how it is written. Raises Refused."""
+    try:
+        token = bytes.fromhex(text)
+    except ValueError:
+        token = b""
+    if len(token) != TOKEN_OCTETS:
+        raise Refused("that is no token of a branch", remedy="it is asked by a node that gives branches away")
+    return token
+
+
 def obey(drain: Drain, verb: str, to: str) -> object:
-    """Do what an operator says: plan, begin, resume, abort or status; return how it stands. Raises Refused."""
+    """Do what an operator says: plan, begin, resume, abort or status; return how it stands. Raises Refused.
+
+    Another node asks ``branch``, with the token of one that it gives to this one: whether that came (`Branches.came`).
+    """
     if verb == "plan":
         return drain.plan()
+    if verb == "branch":
+        return drain.broker.branches.came(token_of(to))
     if verb == "begin":
         drain.begin(to)
     elif verb == "resume":
@@ -389,10 +433,11 @@ class _Opened(ClientPort):
     def __init__(self, drain: Drain, attempt: int) -> None:
         self._drain: Final = drain
         self._attempt: Final = attempt
-        self.client: CoreClient | None = None
+        self.client: LinkClient | None = None
 
     def greeted(self, client: CoreClient) -> None:
         """The version is known."""
+        assert isinstance(client, LinkClient)
         self.client = client
         if self._attempt == self._drain.attempt:
             self._drain.greeted(client)

@@ -316,6 +316,7 @@ class BrokerControl(Control):
         branches = self.broker.branches
         for key, branch in branches.prepared.items():
             if branch.transaction.name == given.text(0):
+                branches.decide(key)
                 if commits:
                     branches.commit(key)
                 else:

@@ -8,13 +8,18 @@ A branch is its user's: he who prepared it is remembered with it, and where ther
 the broker, sees it, commits it or rolls it back. (Classic lets everybody.) One from a journal that does not say whose
 it is, is for who may manage.
 
-A branch may come from another broker, which gives it to this one with what it had taken there. Its token is remembered
-with the promise, on disk (`had`): it is not prepared a second time.
+A node that gives all it has to another one gives its branches, too. While one is on its way nobody ends it here. Before
+the other one is told to prepare it, the disk here gets to whom it is given (`give`). From then on it is at one of the
+two, and nobody ends it here, after a crash either, until the other one has said that it is prepared there (`let_go`
+forgets it here, with all that it settles) or never will be (`reclaim`). Who gets it remembers its token with the
+promise: asked for it (`came`), it says that it had it, or that it never will have it, and sees to that.
 
 Invariant: the journal has a document for each prepared branch, and for nothing else of kind `KIND_BRANCH`.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import msgspec
 from mypy_extensions import i64
@@ -36,6 +41,10 @@ from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.message import Message
 
+HAD: Final = "had"
+NEVER: Final = "never"
+UNSURE: Final = "unsure"
+"""What is said of a branch that another broker gave to this one, or wanted to: `Branches.came`."""
 TAKEN = "$.entrepot.branches"
 """Under which name the tokens of branches that came from other brokers are remembered."""
 TAKEN_MAX = 20_000  # as many as an address remembers ids (artemis.md 4.9); a broker prepares few at a time
@@ -44,13 +53,16 @@ TAKEN_MAX = 20_000  # as many as an address remembers ids (artemis.md 4.9); a br
 class BranchRecord(msgspec.Struct, frozen=True):
     """What the journal keeps of a branch: its sends as (number, destination), its settlements as (queue, number).
 
-    ``user``: who prepared it; None in journals of before that was kept.
+    ``user``: who prepared it; None in journals of before that was kept. ``given``: the node that it was given to, and
+    may be at; ``token``: by which that knows it.
     """
 
     name: str
     sends: list[tuple[int, str]]
     settlements: list[tuple[int, int]]
     user: str | None = None
+    given: str = ""
+    token: bytes = b""
 
 
 class Hold:
@@ -75,6 +87,8 @@ class Branch:
         self.recovered: list[tuple[int, str]] = []  # (number, destination) of its sends, after a restart
         self.holds: list[Hold] = []
         self.ending: bool = False  # it is being committed or rolled back, over turns
+        self.leaving: bool = False  # it is on its way to another broker
+        self.record = BranchRecord(transaction.name, [], [], user)  # what the journal has of it, once it is prepared
 
 
 class Branches(Waiter):
@@ -89,6 +103,7 @@ class Branches(Waiter):
         self.preparing: dict[bytes, Branch] = {}  # the one that is being prepared, over turns
         self.records: list[tuple[bytes, BranchRecord]] = []
         self.unsure: dict[bytes, None] = {}  # tokens of branches that the disk does not have yet
+        self.fenced: dict[bytes, None] = {}  # tokens of which their brokers were told that they never came
 
     def prepare(self, transaction: Transaction, key: bytes, user: str = "", asker: Rest | None = None) -> Work | None:
         """Promise to commit ``transaction`` when asked; confirm the journal before telling. Raises Refused.
@@ -113,9 +128,68 @@ class Branches(Waiter):
         if branch is not None and not self.access.is_of(subject, branch.user):
             raise AccessDenied(f"User {subject.name} is not authorized to finish: another user's prepared branch")
 
-    def had(self, token: bytes) -> bool:
-        """Return whether a branch that was given under ``token`` was prepared here, and the disk has that."""
-        return token not in self.unsure and self.transactions.sending.duplicates.seen(TAKEN, token)
+    # -- branches that go to another broker ----------------------------------------------------------------------------
+
+    def give(self, branch: Branch, node: str, token: bytes) -> None:
+        """Note that ``node`` is given a branch; have it prepared there when the disk has that. Raises StorageError."""
+        refusal = self.host.journal.refusal()
+        if refusal is not None:
+            raise StorageError(f"the branch {branch.transaction.name} cannot be given away now: {refusal.message}")
+        self._note(branch, node, token)
+
+    def reclaim(self, branch: Branch) -> None:
+        """Let a branch be this broker's again: the other one has not prepared it, and never will."""
+        if branch.record.given and self.prepared.get(branch.key) is branch:
+            self._note(branch, "", b"")
+
+    def _note(self, branch: Branch, node: str, token: bytes) -> None:
+        branch.record = msgspec.structs.replace(branch.record, given=node, token=token)
+        self.host.journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(branch.record))
+
+    def decide(self, key: bytes) -> None:
+        """Who manages this broker ends a branch here, whoever else was given it. Raises TransactionError."""
+        branch = self.prepared[key]
+        if branch.leaving:
+            raise TransactionError(
+                f"the branch {branch.transaction.name} is on its way to another node",
+                remedy="end it there, or stop that first: entrepot drain --abort",
+            )
+        self.reclaim(branch)
+
+    def let_go(self, key: bytes, asker: Rest | None = None) -> Work | None:
+        """Forget a branch that another broker has: what it settles is settled, what it sends is sent there.
+
+        Large ones take turns, as `commit`. Raises StorageError to try again.
+        """
+        return self.transactions.carry(_LettingGo(self, self.prepared[key]), asker)
+
+    def message(self, branch: Branch, at: int) -> Message:
+        """Return what ``branch`` sends as its send ``at``. Raises StorageError."""
+        if branch.recovered:
+            return self.host.journal.reading.load(branch.recovered[at][0])
+        return branch.transaction.sends[at]
+
+    def held(self, hold: Hold) -> tuple[Message, int]:
+        """Return what a branch has taken, and how often it was delivered before. Raises StorageError."""
+        if hold.reference is not None:
+            return hold.reference.message, int(hold.reference.deliveries)
+        attempts = int(hold.queue.stock.attempts.get(hold.number, 0))
+        return self.host.journal.reading.load(hold.number), attempts
+
+    def came(self, token: bytes) -> str:
+        """Say whether a branch that another broker gives under ``token`` was prepared here, and the disk has that.
+
+        HAD, whatever became of it since; NEVER: nor will it be, a step that is still on its way is refused. UNSURE: it
+        is being prepared; ask again.
+        """
+        if token in self.unsure or any(one.transaction.token == token for one in self.preparing.values()):
+            return UNSURE
+        if self.transactions.sending.duplicates.seen(TAKEN, token):
+            return HAD
+        self.fenced[token] = None
+        if len(self.fenced) > TAKEN_MAX:  # a step that is on its way comes over a connection that is open
+            del self.fenced[next(iter(self.fenced))]
+        return NEVER
 
     def _check_handed(self, transaction: Transaction) -> None:
         """Raise TransactionError when what another broker gives is not all of it, or was here before."""
@@ -127,6 +201,12 @@ class Branches(Waiter):
             )
         if self.transactions.sending.duplicates.seen(TAKEN, transaction.token):
             raise TransactionError(f"the branch {transaction.name} was given to this broker before")
+        self.check_fence(transaction)
+
+    def check_fence(self, transaction: Transaction) -> None:
+        """Raise TransactionError when the broker that gives it was told that it never came."""
+        if transaction.token and transaction.token in self.fenced:
+            raise TransactionError(f"the branch {transaction.name} is with the broker that gave it to this one")
 
     def _check_repeated(self, branch: Branch, transaction: Transaction) -> None:
         """Raise TransactionError unless ``transaction`` sends what ``branch`` has sent, message for message."""
@@ -142,11 +222,11 @@ class Branches(Waiter):
 
     def commit(self, key: bytes, asker: Rest | None = None) -> Work | None:
         """Do all of a prepared branch. Raises TransactionError when it is not prepared, StorageError to try again."""
-        return self.transactions.carry(_Committing(self, self._need(key)), asker)
+        return self.transactions.carry(_Committing(self, self.need(key)), asker)
 
     def roll_back(self, key: bytes, asker: Rest | None = None) -> Work | None:
         """Forget the sends of a prepared branch; what it settles goes back to its consumer, or to its queue."""
-        return self.transactions.carry(_RollingBack(self, self._need(key)), asker)
+        return self.transactions.carry(_RollingBack(self, self.need(key)), asker)
 
     def check(self) -> list[Message]:
         """Return the messages that branches hold in memory, for `BrokerCore.check`."""
@@ -177,6 +257,7 @@ class Branches(Waiter):
             transaction = Transaction(record.name)
             transaction.signal(Signal.PREPARE)
             branch = Branch(key, transaction, record.user)
+            branch.record = record
             branch.recovered = list(record.sends)
             branch.numbers = [number for number, _ in record.sends]
             for identity, number in record.settlements:
@@ -202,12 +283,21 @@ class Branches(Waiter):
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
-    def _need(self, key: bytes) -> Branch:
+    def need(self, key: bytes) -> Branch:
+        """Return a branch that may be ended here. Raises TransactionError; StorageError where it may be elsewhere."""
         branch = self.prepared.get(key)
         if branch is None:
             raise TransactionError("there is no such prepared branch")
         if branch.ending:
             raise TransactionError(f"the branch {branch.transaction.name} is being finished by another session")
+        if branch.leaving:
+            name = branch.transaction.name
+            raise StorageError(f"the branch {name} is on its way to another node: ask again, or there")
+        if branch.record.given:
+            raise StorageError(
+                f"the branch {branch.transaction.name} was given to the node {branch.record.given}, which may have it",
+                remedy=f"ask there; entrepot drain --to {branch.record.given} finds out",
+            )
         return branch
 
     def hold(self, branch: Branch, queue: Queue, consumer: Consumer, number: int) -> None:
@@ -284,6 +374,7 @@ class _Preparing(Work):
             raise TransactionError(f"the branch {branch.transaction.name} is prepared already")
         complete = super().look(most)
         if complete:
+            self.branches.check_fence(self.transaction)
             self.branches.preparing[branch.key] = branch
         return complete
 
@@ -339,9 +430,9 @@ class _Preparing(Work):
         if branch.transaction.owner:
             branch.user = branch.transaction.owner
         settlements = [(int(hold.queue.identity), hold.number) for hold in branch.holds]
-        record = BranchRecord(branch.transaction.name, self.names, settlements, branch.user)
+        branch.record = BranchRecord(branch.transaction.name, self.names, settlements, branch.user)
         journal = self.host.journal
-        journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(record))
+        journal.put(KIND_BRANCH, branch.key, msgspec.msgpack.encode(branch.record))
         token = branch.transaction.token
         if token:
             branches.unsure[token] = None
@@ -405,6 +496,28 @@ class _Committing(_Ending):
             self.send(message, self.sending.addresses.target(names.parse(text)))
         else:
             super().send_one(at)
+        self.forget_copy(at)
+
+    def settle_one(self, at: i64) -> None:
+        """Settle it."""
+        self.branches.settle(self.branch.holds[at])
+
+
+class _LettingGo(_Ending):
+    """Forgets a branch that another broker has."""
+
+    def __init__(self, branches: Branches, branch: Branch) -> None:
+        super().__init__(branches, branch)
+        self.signal = Signal.COMMIT
+
+    def check(self) -> None:
+        """Raise StorageError when it cannot be stored now."""
+        refusal = self.journal.refusal()
+        if refusal is not None:
+            raise StorageError(f"the branch {self.branch.transaction.name} is not forgotten: {refusal.message}")
+
+    def send_one(self, at: i64) -> None:
+        """Send nothing: that is done where it is now."""
         self.forget_copy(at)
 
     def settle_one(self, at: i64) -> None:

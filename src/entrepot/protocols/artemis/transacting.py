@@ -386,7 +386,7 @@ class Transacting:
         key = key_of(xid)
         if key in self.broker.branches.prepared:
             self._check_user(key)
-            branch = self.broker.branches.prepared[key]
+            branch = self.broker.branches.need(key)
             settled = Tried([])
             for hold in branch.holds:
                 consumer = hold.consumer

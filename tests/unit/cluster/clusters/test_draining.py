@@ -11,7 +11,6 @@ from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
 from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import State
-from entrepot.cluster.clusters.drain_ways import configuration_of
 from entrepot.cluster.clusters.draining import Drain
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.journal.ports import Waiter
@@ -167,13 +166,6 @@ def test_without_another_node_it_fails_and_can_be_resumed() -> None:
 
 
 def test_a_queue_is_made_there_as_it_is_here() -> None:
-    assert configuration_of(QueueDefinition(name="Q", address="A")) == {
-        "name": "Q",
-        "address": "A",
-        "routing-type": "ANYCAST",
-        "durable": True,
-        "auto-create-address": True,
-    }
     world, (a, b) = joined(2)
     made = QueueDefinition(
         name="s",

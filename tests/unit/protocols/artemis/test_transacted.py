@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.core.transactions.branches import HAD, NEVER
 from entrepot.core.transactions.handed import write_handed
 from entrepot.protocols.artemis.bodies import text_of
 from entrepot.protocols.artemis.headers import body_of, headers_at, read_headers
@@ -26,6 +27,7 @@ from entrepot.protocols.artemis.packets import (
     XaStart,
 )
 from entrepot.protocols.artemis.primitives import Xid
+from entrepot.protocols.artemis.refusals import XA_RMFAIL
 from entrepot.protocols.artemis.transacting import key_of
 
 from .wired import MULTICAST, Client, Hub, message
@@ -377,6 +379,20 @@ def test_a_branch_that_ends_before_it_is_prepared_took_nothing(hub: Hub, step: P
     assert hub.rig.queue("in").count == 0
 
 
+def test_a_rollback_that_is_refused_because_the_branch_is_on_its_way_counts_for_nothing(hub: Hub) -> None:
+    given(hub, owner="somebody")
+    branch = hub.rig.broker.branches.prepared[key_of(XID)]
+    branch.leaving = True
+    other = Client(hub)
+    other.open()
+    for _ in range(3):
+        answer = other.ask(XaRollback(xid=XID), XaReply)
+        assert (answer.error, int(answer.code)) == (True, XA_RMFAIL)
+    branch.leaving = False
+    assert not other.ask(XaRollback(xid=XID), XaReply).error
+    assert [one.deliveries for one in hub.rig.reader("in").deliveries] == [3], "two there, and the one of the branch"
+
+
 @pytest.mark.parametrize("commits", [False, True])
 def test_what_one_of_two_subscribers_took_goes_to_the_other_with_the_commit(hub: Hub, commits: bool) -> None:
     peer = Client(hub)
@@ -405,7 +421,7 @@ def test_a_branch_of_which_a_message_is_missing_is_not_promised(hub: Hub) -> Non
     answer = peer.ask(XaPrepare(xid=XID), XaReply)
     assert answer.error
     assert "has 2 messages, and 1 came" in (answer.text or "")
-    assert not hub.rig.broker.branches.had(b"t" * 16)
+    assert hub.rig.broker.branches.came(b"t" * 16) == NEVER
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -414,13 +430,13 @@ def test_a_branch_that_was_given_and_ended_is_known_and_not_prepared_again(
     hub: Hub, restarted: bool, commits: bool
 ) -> None:
     peer = given(hub, owner="jo")
-    assert hub.rig.broker.branches.had(b"t" * 16)
+    assert hub.rig.broker.branches.came(b"t" * 16) == HAD
     peer.ask(XaCommit(xid=XID) if commits else XaRollback(xid=XID), XaReply)
     if restarted:
         hub.rig.turn()
         hub.rig.restart("kill")
         hub = Hub(hub.rig)
-    assert hub.rig.broker.branches.had(b"t" * 16)
+    assert hub.rig.broker.branches.came(b"t" * 16) == HAD
     with pytest.raises(AssertionError):
         given(hub, owner="jo")
     assert hub.rig.broker.branches.prepared == {}
