@@ -60,7 +60,8 @@ HA_KINDS: Final = [
         no_effect("each message is settled when the other node has it", "commit-interval:number=-1"),
         Slot("connectors", ("scale-down-connectors",)),
         Slot("discovery-group-ref", ("discovery-group-ref",)),
-        about="at a stop in order, all messages go to another node of the first cluster connection",
+        about="all messages go to another node of the first cluster connection: at a stop in order, or, of a backup, "
+        "as soon as it takes over",
     ),
     Kind(
         "scale-down-connectors",
@@ -102,7 +103,7 @@ HA_KINDS: Final = [
         "backup",
         _PART,
         obeyed("allow-failback:flag restart-backup:flag"),
-        Slot("scale-down", does=Does.OTHERWISE, why="a backup serves what it takes over"),
+        Slot("scale-down", ("scale-down",)),
         about="a broker that serves while its primary cannot",
     ),
     Kind(
