@@ -195,7 +195,7 @@ class Node:
             if self._contacts is not None:
                 await self._contacts.start(made.draining, hidden=self.drains)
             if self.drains:
-                empty(self, self._contacts)
+                empty(self, self._contacts, self._hosting)
                 return
             colocate(self, self._contacts)
             await self._appear(loop)
@@ -553,17 +553,24 @@ def colocate(node: Node, contacts: Contacts | None) -> None:
         node.standby.more["colocated"] = contacts.colocated.facts
 
 
-def empty(node: Node, contacts: Contacts | None) -> None:
-    """Give away all that was taken over, and stop when nothing is left. Raises InvalidOption where nobody is there."""
+def empty(node: Node, contacts: Contacts | None, hosting: Hosting | None) -> None:
+    """Give away all that was taken over, and stop when nothing is left. Raises InvalidOption where nobody is there.
+
+    Where each broker has a store it stays, empty: only from it can the primary have a copy that counts.
+    """
     standby = node.standby
     if contacts is None or standby is None:
         raise InvalidOption("there is no cluster: nobody could take what this backup took over")
 
     def over(why: str) -> None:
-        standby.candidate.emptied = True
-        node.ask_to_stop(why)
+        if hosting is None:
+            standby.candidate.emptied = True
+            node.ask_to_stop(why)
 
-    standby.more["drain"] = contacts.empty(over)
+    def may() -> bool:
+        return hosting is None or not hosting.replication.held
+
+    standby.more["drain"] = contacts.empty(over, may, stays=hosting is not None)
 
 
 def serve_the_rest(node: Node) -> None:

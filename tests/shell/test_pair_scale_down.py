@@ -32,6 +32,8 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 """
 PRIMARY = "<shared-store><primary/></shared-store>"
 BACKUP = "<shared-store><backup><scale-down>{inside}</scale-down></backup></shared-store>"
+COPIED = "<replication><primary/></replication>"
+COPIES = "<replication><backup><scale-down>{inside}</scale-down></backup></replication>"
 ALONE = "<primary-only/>"
 DIRECT = "<connectors><connector-ref>third</connector-ref></connectors>"
 SEED = "<connector-ref>third</connector-ref>"
@@ -44,17 +46,26 @@ FULL = """<address-settings><address-setting match="#"><max-size-bytes>200000</m
 class Three:
     """Their files, ports and processes."""
 
-    def __init__(self, home: Path, start: Start, *, inside: str = "", third: str = "") -> None:
+    def __init__(self, home: Path, start: Start, *, inside: str = "", third: str = "", copies: bool = False) -> None:
+        """``copies``: each of the pair has a store of its own."""
         self._start = start
         self.stomp = {name: free_port() for name in ("primary", "backup", "third")}
         self.status = {name: free_port() for name in ("primary", "backup")}
         core = {name: free_port() for name in self.stomp}
-        policies = {"primary": PRIMARY, "backup": BACKUP.format(inside=inside), "third": ALONE}
+        parts = (COPIED, COPIES) if copies else (PRIMARY, BACKUP)
+        policies = {"primary": parts[0], "backup": parts[1].format(inside=inside), "third": ALONE}
+        self._replicas: dict[str, list[str]] = {}
+        if copies:
+            (home / "lock").mkdir()
+            places = {name: f"127.0.0.1:{free_port()}" for name in ("primary", "backup")}
+            for name, other in (("primary", "backup"), ("backup", "primary")):
+                self._replicas[name] = ["--ha", "replication", "--replication", places[name], "--peer", places[other]]
+                self._replicas[name] += ["--copies", "1", "--locker", f"file:{home / 'lock'}"]
         self.files = {}
         for name, policy in policies.items():
             self.files[name] = home / f"{name}.xml"
             seeds = "" if name == "third" else SEED
-            journal = home / ("third" if name == "third" else "pair")
+            journal = home / (name if copies or name == "third" else "pair")
             text = CONFIGURATION.format(
                 name=name, journal=journal, core=core[name], third=core["third"], policy=policy,
                 stomp=self.stomp[name], seeds=seeds, more=third if name == "third" else "",
@@ -63,14 +74,14 @@ class Three:
 
     def start(self, name: str) -> Running:
         more = () if name == "third" else ("--status", f"127.0.0.1:{self.status[name]}")
-        return self._start(self.files[name], *more)
+        return self._start(self.files[name], *more, *self._replicas.get(name, ()))
 
     def pair(self) -> tuple[Running, Running]:
         """Start the primary and its backup, and send `SENT` to the primary."""
         primary = self.start("primary")
         until(primary.serves, "the primary serves")
         backup = self.start("backup")
-        until(backup.waits, "the backup waits")
+        until(self.in_sync if self._replicas else backup.waits, "the backup waits")
         send(self.stomp["primary"], *SENT)
         return primary, backup
 
@@ -80,15 +91,22 @@ class Three:
         done = subprocess.run(line, capture_output=True, timeout=PATIENCE, text=True)
         return done.stdout + done.stderr
 
-    def drain(self) -> dict[str, Any]:
-        """Return what the status page says that the backup gives away; nothing while it does not."""
+    def facts(self) -> dict[str, Any]:
+        """Return what the status page of the backup says; nothing while it has none."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.status['backup']}/status", timeout=5) as answer:
                 facts = json.load(answer)
         except OSError:
             return {}
         assert facts["ready"] is False
-        return dict(facts.get("drain", {}))
+        return dict(facts)
+
+    def drain(self) -> dict[str, Any]:
+        """Return what it says that the backup gives away; nothing while it does not."""
+        return dict(self.facts().get("drain", {}))
+
+    def in_sync(self) -> bool:
+        return bool(self.facts().get("replication", {}).get("in_sync"))
 
     def all_at_third(self) -> None:
         found = receive(self.stomp["third"], len(SENT))
@@ -141,3 +159,33 @@ def test_a_primary_that_is_back_meanwhile_serves_what_is_left(start: Start, tmp_
     until(again.serves, "the primary asked for its store, and has it")
     assert receive(three.stomp["primary"], len(SENT)) == SENT
     until(backup.waits, "the backup waits again")
+
+
+def test_with_a_store_each_it_is_empty_and_gives_the_store_back(start: Start, tmp_path: Path) -> None:
+    three = Three(tmp_path, start, copies=True)
+    until(three.start("third").serves, "the third serves")
+    primary, backup = three.pair()
+    primary.end(signal.SIGKILL)
+    until(lambda: three.drain().get("state") == "done", "it gave all away")
+    assert three.drain()["left"] == 0
+    three.all_at_third()
+    assert backup.process.poll() is None, "only from it can the primary have a copy that counts"
+    again = three.start("primary")
+    until(again.serves, "the primary is in sync, asked for its store, and has it")
+    send(three.stomp["primary"], b"after")
+    assert receive(three.stomp["primary"], 1) == [b"after"], "it is empty, and consistent"
+    until(three.in_sync, "the backup follows again")
+
+
+def test_with_a_store_each_and_killed_in_the_middle_it_goes_on(start: Start, tmp_path: Path) -> None:
+    three = Three(tmp_path, start, copies=True, third=FULL)
+    until(three.start("third").serves, "the third serves")
+    primary, backup = three.pair()
+    primary.end(signal.SIGKILL)
+    until(lambda: three.drain().get("moved", 0) > 10, "the third takes what it has room for")
+    backup.end(signal.SIGKILL)
+    three.start("backup")
+    until(lambda: three.drain().get("state") == "moving", "it goes on")
+    three.all_at_third()
+    until(lambda: three.drain().get("state") == "done", "all is at the third")
+    until(three.start("primary").serves, "the primary has its store back")

@@ -146,14 +146,17 @@ class Contacts:
         for connection in list(self._connections.values()):
             connection.abort()
 
-    def empty(self, over: Callable[[str], None]) -> Callable[[], dict[str, object]]:
+    def empty(
+        self, over: Callable[[str], None], may: Callable[[], bool], *, stays: bool
+    ) -> Callable[[], dict[str, object]]:
         """Begin to give all away, as a backup that took over and serves nobody; ``over`` is told when that is done.
 
-        Return what says how far it is. Raises InvalidOption where there is no cluster.
+        ``may`` and ``stays``: see `Emptying`. Return what says how far it is. Raises InvalidOption where there is no
+        cluster.
         """
         if self._drain is None:
             raise InvalidOption(NOBODY, remedy="see the log for why; or take <scale-down> out, and this backup serves")
-        self._emptying = Emptying(self._drain, _tell_of_scale_down, over)
+        self._emptying = Emptying(self._drain, _tell_of_scale_down, over, may=may, stays=stays)
         self._turn.run(self._emptying.start)
         return self._emptying.facts
 

@@ -30,12 +30,6 @@ _BACKUP_COPY: Final = [
     *obeyed("allow-failback:flag=false restart-backup:flag=true"),
     *no_effect("Artemis itself has dropped it", "failback-delay:number"),
 ]
-_SCALE_DOWN: Final = Slot(
-    "scale-down",
-    does=Does.REFUSED,
-    why="a backup serves what it takes over",
-    remedy="give <scale-down> to the <primary-only> of another broker",
-)
 _COLOCATED: Final = Slot(
     "colocated",
     does=Does.REFUSED,
@@ -130,7 +124,7 @@ HA_KINDS: Final = [
         _BACKUP_COPY,
         _VOTES,
         _MANAGER,
-        _SCALE_DOWN,
+        Slot("scale-down", ("scale-down",)),
         about="a broker that has a copy, and serves while the primary cannot",
     ),
     Kind(

@@ -114,7 +114,7 @@ class _Reader:
                 for one in self.within("address-settings", "address-setting")
                 if self.number(one, "redistribution-delay", -1) >= 0
             ),
-            scale_down=self._scales_down(alone) or self._drains(shared),
+            scale_down=self._scales_down(alone) or self._drains([*shared, *self.within("ha-policy", REPLICATED)]),
             hosted_scale_down=self._drains([one for each in shared for one in each.named("colocated")]),
             grouping=self._grouping(),
             flaws=tuple(self.flaws),

@@ -44,7 +44,7 @@ def sharing(reader: PartReader, core: Bean) -> Sharing | None:
         return None if part is None else _shared(reader, core, part)
     if copied is not None:
         part = _part(reader, copied)
-        return None if part is None else _copied(reader, part)
+        return None if part is None else _copied(reader, core, part)
     return None
 
 
@@ -144,7 +144,7 @@ def _check_ports(reader: PartReader, core: Bean, bean: Bean, excluded: dict[str,
             reader.error(bean, what, "lower backup-port-offset or max-backups")
 
 
-def _copied(reader: PartReader, part: Bean) -> Sharing:
+def _copied(reader: PartReader, core: Bean, part: Bean) -> Sharing:
     """A store of its own. Its stop hands over to whoever is in sync, whatever its part (artemis.md 2.3)."""
     backup = part.kind.name == "replicated-backup"
     return Sharing(
@@ -152,6 +152,7 @@ def _copied(reader: PartReader, part: Bean) -> Sharing:
         part=BACKUP if backup else PRIMARY,
         allow_failback=bool(part.get("allow-failback", False)) if backup else False,
         restart_backup=bool(part.get("restart-backup", True)) if backup else True,
+        drains=backup and _drains(reader, core, part),
         copies=Copying(
             kept=int(part.get("max-saved-replicated-journals-size", 2)),
             patience=int(part.get("initial-replication-sync-timeout", 30_000)) * MILLISECOND,

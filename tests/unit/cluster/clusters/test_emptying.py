@@ -27,14 +27,21 @@ class Told(Waiter):
 class Backup:
     """What of a node gives away; ``said``: what an operator was told, with whether it was bad news."""
 
-    def __init__(self, node: Node, *direct: int) -> None:
+    def __init__(self, node: Node, *direct: int, stays: bool = False) -> None:
         places = tuple(Endpoint("tcp", host="h", port=FIRST_PORT + one) for one in direct)
         self.node = node
         self.said: list[tuple[str, bool]] = []
         self.over: list[str] = []
         self.drain = Drain(node.connection, lambda who, what: None, announces=True, direct=places)
         self.drain.connect(node._perform, node._carry)  # type: ignore[arg-type]
-        self.emptying = Emptying(self.drain, lambda what, bad: self.said.append((what, bad)), self.over.append)
+        self.held = False
+        self.emptying = Emptying(
+            self.drain,
+            lambda what, bad: self.said.append((what, bad)),
+            self.over.append,
+            may=lambda: not self.held,
+            stays=stays,
+        )
         node.act(self.emptying.start)
 
     def bad(self) -> list[str]:
@@ -158,7 +165,7 @@ def test_whoever_has_the_store_after_it_serves_the_rest(crash: bool) -> None:
     said: list[str] = []
     a.act(lambda: said.append(serve_the_rest(a.rig.broker, drain)))
     assert "the rest is served here" in said[0]
-    assert drain.state is State.ABORTED
+    assert drain.report()["state"] == "aborted"
     assert not a.rig.broker.notes.of(NOTES)
     assert len(a.rig.broker.scheduled.schedules) == 1, "it has its date again"
     assert read(a) == wanted()
@@ -220,3 +227,35 @@ def test_it_does_not_say_where_it_is() -> None:
     until_over(world, backup)
     assert read(b) == wanted()
     assert a.uuid not in b.connection.topology.members
+
+
+def test_nothing_moves_while_no_copy_would_know_of_it() -> None:
+    world, (a, b) = filled()
+    backup = Backup(a, stays=True)
+    while not backup.drain.moved:
+        world.wait(10)
+    backup.held = True
+    world.wait(1_000)
+    left = a.rig.queue("Q").count
+    assert backup.drain.state is State.INTERRUPTED
+    a.send("queue://Q", range(COUNT, COUNT + 5))
+    world.wait(5_000)
+    assert a.rig.queue("Q").count == left + 5
+    assert "no other copy" in backup.bad()[0]
+    assert len(backup.bad()) == 1
+    backup.held = False
+    until_over(world, backup)
+    assert read(b) == [str(one) for one in range(COUNT + 5)]
+
+
+def test_a_broker_that_stays_gives_away_what_comes_by_itself() -> None:
+    world, (a, b) = filled()
+    backup = Backup(a, stays=True)
+    until_over(world, backup)
+    assert "it waits for its primary" in backup.said[-1][0]
+    a.send("queue://Q", range(COUNT, COUNT + 5))
+    world.wait(3_000)
+    assert read(b) == [str(one) for one in range(COUNT + 5)]
+    assert len(backup.over) == 1
+    world.wait(2 * SAY_EVERY // 1_000_000)
+    assert not backup.bad(), "an empty store is nothing to complain of"
