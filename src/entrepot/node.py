@@ -74,6 +74,7 @@ class Node:
         if options.shared is not None and options.data is None:
             raise InvalidOption("a broker that keeps nothing on disk has no store to share")
         self.standby = standby
+        self.drains: Final = options.shared is not None and options.shared.drains  # serves nobody
         self._disk: Disk | None = None
         self._hosting: Hosting | None = None
         self._fencing: asyncio.Task[None] | None = None
@@ -156,10 +157,11 @@ class Node:
         try:
             self._start_core(loop, journal)
             self._recovered()
+            serve_the_rest(self)
             if self._hosting is not None:
                 self._hosting.run, self._hosting.asked = self._run, self.ask_to_stop
                 await self._hosting.open()
-            for listening, dialects in zip(self.listening, self.dialects, strict=True):
+            for listening, dialects in () if self.drains else zip(self.listening, self.dialects, strict=True):
                 listener = self._listener(listening, dialects)
                 await listener.open()
                 self.listeners.append(listener)
@@ -192,9 +194,13 @@ class Node:
                 made.routers,
             )
         try:
-            await self.links.start()
+            if not self.drains:
+                await self.links.start()
             if self._contacts is not None:
-                await self._contacts.start(made.draining)
+                await self._contacts.start(made.draining, hidden=self.drains)
+            if self.drains:
+                empty(self, self._contacts, self._hosting)
+                return
             colocate(self, self._contacts)
             await self._appear(loop)
         except BaseException:
@@ -302,7 +308,7 @@ class Node:
             if self._fencing is None:
                 self._lease_lost("it took longer to read the store back than its lease lasted")
             raise StoreLost(f"the store was lost while it was read back: {self.standby.tenure.lost}")
-        self.standby.role.signal(Signal.RECOVERED)
+        self.standby.role.signal(Signal.DRAINS if self.drains else Signal.RECOVERED)
 
     def _lease_lost(self, why: str) -> None:
         """Another broker may be the master: confirm nothing from this moment on, then close."""
@@ -556,7 +562,36 @@ def colocate(node: Node, contacts: Contacts | None) -> None:
     own = str(options.data.resolve())
     contacts.colocated = Colocated(node.turn, clusters[0], options.colocation, options.command, own)
     if node.standby is not None:
-        node.standby.colocated = contacts.colocated.facts
+        node.standby.more["colocated"] = contacts.colocated.facts
+
+
+def empty(node: Node, contacts: Contacts | None, hosting: Hosting | None) -> None:
+    """Give away all that was taken over, and stop when nothing is left. Raises InvalidOption where nobody is there.
+
+    Where each broker has a store it stays, empty: only from it can the primary have a copy that counts.
+    """
+    standby = node.standby
+    if contacts is None or standby is None:
+        raise InvalidOption("there is no cluster: nobody could take what this backup took over")
+
+    def over(why: str) -> None:
+        if hosting is None:
+            standby.candidate.emptied = True
+            node.ask_to_stop(why)
+
+    def may() -> bool:
+        return hosting is None or not hosting.replication.held
+
+    standby.more["drain"] = contacts.empty(over, may, stays=hosting is not None)
+
+
+def serve_the_rest(node: Node) -> None:
+    """Let a broker that serves have what a backup began to give away, before anybody comes."""
+    if node.drains or not node.broker.notes.of("drain"):
+        return
+    from entrepot.io.contacts import serve_the_rest_of  # noqa: PLC0415 - few brokers need it
+
+    serve_the_rest_of(node.turn, node.broker, node.made.draining)
 
 
 def plan_of(options: NodeOptions) -> Plan:

@@ -11,6 +11,7 @@ from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
 from entrepot.cli.managing import at_desk, tell
 from entrepot.cli.output import output_option, show
+from entrepot.cli.status_page import SCHEMES, status_of
 
 PLAN: Final = ("queue", "messages", "octets", "stays")
 QUEUES: Final = ("queue", "moved", "left", "there", "first", "last", "done")
@@ -26,6 +27,7 @@ OVER: Final = ("done", "failed", "aborted", "idle", "interrupted")
     entrepot drain --url stomp://mq1:61616 --to mq2:61616
     entrepot drain --resume
     entrepot drain --abort
+    entrepot drain --status --url http://broker-b:8162
     """
 )
 @click.option("--to", default="", metavar="NODE", help="The id or the place of the other node; without, the first.")
@@ -48,14 +50,18 @@ def drain(
 
     Prepared transactions go first, each with what it sends and what it has taken, and their coordinator ends them at
     the other node. What repeats stays, and a transaction that the other node does not take; --status says why.
+
+    A backup that gives away what it took over (<scale-down>) has no port but its status page: ask that for --status.
     """
     if sum((dry_run, status, resume, abort)) > 1:
         raise click.UsageError("--dry-run, --status, --resume and --abort are different things: give one")
+    if url.startswith(SCHEMES) and not status:
+        raise click.UsageError("a status page only tells: of a broker's drain it answers to --status alone")
     if dry_run:
         show(_ask(url, "plan", ""), PLAN, output, empty="nothing to move")
         return
     if status:
-        _told(_ask(url, "status", ""), output)
+        _told(_given_away(url) if url.startswith(SCHEMES) else _ask(url, "status", ""), output)
         return
     if abort:
         done = _ask(url, "abort", "")
@@ -74,6 +80,15 @@ def drain(
 
 def _ask(url: str, verb: str, to: str) -> Any:
     return at_desk(url, lambda desk: desk.ask("broker", "drain", verb, to))
+
+
+def _given_away(url: str) -> dict[str, Any]:
+    """Return what a backup gives away that took over and has no port but that of its status page. Raises Failure."""
+    found = status_of(url).get("drain")
+    if found is None:
+        what = "the broker there gives away nothing that it took over"
+        raise Failure(what, remedy="of one that serves ask by STOMP: entrepot drain --status --url stomp://HOST:61613")
+    return {"queues": [], **found}
 
 
 def _told(found: dict[str, Any], output: str) -> None:

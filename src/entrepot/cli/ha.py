@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from entrepot.base.environment import SECOND
-from entrepot.base.errors import StoreUnusable, Unreachable
+from entrepot.base.errors import StoreUnusable
 from entrepot.cli.ha_copies import demote, promote_copy, verify
 from entrepot.cli.output import listing_option, output_option, show
+from entrepot.cli.status_page import status_of
 from entrepot.config.classic.stores import OWN
 from entrepot.config.hosted import name_of
 from entrepot.ha.lease import Record, decode, patience
@@ -179,11 +177,7 @@ def _registered(locker: str) -> dict[str, Any]:
 
 def _asked(url: str) -> list[dict[str, Any]]:
     """Return what a broker says of itself, and of its replicas. Raises Unreachable."""
-    try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/status", timeout=TIMEOUT) as answer:
-            facts = json.load(answer)
-    except (OSError, ValueError, urllib.error.URLError) as error:
-        raise Unreachable(f"{url} has no status page: {error}", remedy="name what --status was given") from error
+    facts = status_of(url)
     master = facts.get("master", {})
     note = "" if facts["role"] == "primary" else f"master is {master['broker']}" if master else "no master is known"
     copied = facts.get("replication", {})
@@ -191,6 +185,8 @@ def _asked(url: str) -> list[dict[str, Any]]:
         note = "it confirms nothing, for want of copies"
     elif copied.get("withheld"):
         note = f"it keeps the store, whoever is primary: {copied['withheld']}"
+    elif "drain" in facts:
+        note = _given_away(facts["drain"])
     elif copied.get("refusal"):
         note = f"{note}; it may not be primary: {copied['refusal']}"
     row = {
@@ -205,6 +201,13 @@ def _asked(url: str) -> list[dict[str, Any]]:
     verified = {each["name"]: each for each in copied.get("verified", ())}
     found = [row, *(replica_row(each, verified.get(each["name"])) for each in copied.get("replicas", ()))]
     return [*found, *_colocated(facts["broker"], facts.get("colocated", {}))]
+
+
+def _given_away(drain: Mapping[str, Any]) -> str:
+    """Return how far a backup is that serves nobody and gives away what it took over."""
+    where = drain["place"] or "whoever is found"
+    why = f"; {drain['why']}" if drain["why"] else ""
+    return f"it gives all to {where}: {drain['moved']} moved, {drain['left']} left, {drain['state']}{why}"
 
 
 def _colocated(broker: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -79,6 +79,7 @@ def replicated(
         part=part,
         allow_failback=failback,
         restart_backup=restart,
+        drains=gives_away(options, sharing, part),
         replication=options,
     )
 
@@ -95,6 +96,18 @@ def _part(given: Mapping[str, Any], sharing: Sharing | None) -> tuple[str, bool,
             remedy="say --part backup here, and --part primary on the broker that is to have the store",
         )
     return part, failback, sharing is None or sharing.restart_backup
+
+
+def gives_away(options: ReplicationOptions, sharing: Sharing | None, part: str) -> bool:
+    """Return whether this broker gives away what it takes over. Raises InvalidOption where it never could."""
+    drains = sharing is not None and sharing.drains and part == BACKUP
+    if drains and options.copies_min > len(options.peers):
+        raise InvalidOption(
+            f"<scale-down> gives nothing away while fewer than {options.copies_min} copies know of it, and without the "
+            f"primary there are {len(options.peers)}",
+            remedy="say --copies 1 (then this one may go alone), or add a replica, or take <scale-down> out",
+        )
+    return drains
 
 
 def _secret(path: Path | None) -> str:

@@ -293,6 +293,7 @@ def run(
             if value:
                 raise InvalidOption(f"{option} is about replication", remedy="add --ha replication")
         shared = shared_store(ha, locker, lease_duration, status, sharing)
+    _refuse_nobody(written, shared)
 
     def options() -> NodeOptions:
         from entrepot.node_options import DEFAULT_LISTEN, NodeOptions  # noqa: PLC0415 - not before it is this broker's turn
@@ -398,6 +399,14 @@ def _as_backup(
         status = f"{host or '0.0.0.0'}:{port + offset}" if port else status
     name = name_of(name, number) if _given("name") else name
     return name, directory, tuple(shifted(one, offset) for one in listen), status
+
+
+def _refuse_nobody(written: NodeOptions | None, shared: SharedStoreOptions | None) -> None:
+    """See that a backup that gives away what it takes over is in a cluster. Raises InvalidOption."""
+    if written is not None and written.config is not None and shared is not None and shared.drains:
+        from entrepot.config.clusters import refuse_nobody  # noqa: PLC0415 - few brokers need it
+
+        refuse_nobody(written.config.peering)
 
 
 def shared_store(

@@ -117,6 +117,8 @@ async def serve_alone(
     failure: EntrepotError | None = None
     beside: Beside | None = None
     try:
+        if node.drains:
+            console = None  # there is nobody that it could ask
         if console is not None:
             from entrepot.cli.console import Beside, askable_by  # noqa: PLC0415 - most have none
 
@@ -160,7 +162,7 @@ async def serve_alone(
 
 def _begins_anew(standby: Standby | None, looks: Pinger | None) -> bool:
     """Say whether a broker that stopped is to wait for its turn, or for the network."""
-    if standby is not None and standby.candidate.gave_back:
+    if standby is not None and (standby.candidate.gave_back or standby.candidate.emptied):
         return standby.options.restart_backup
     return (standby is not None and standby.candidate.steps_down) or (looks is not None and looks.gone)
 
@@ -175,6 +177,8 @@ def banner(node: Node) -> Iterator[str]:
         yield f"  warning    {slow}"
     for uri in node.uris:
         yield f"  listening  {uri}"
+    if node.drains:
+        yield "  serves     nobody: all that it took over goes to another broker (scale-down)"
     if options.data is None:
         yield "  data       none: messages are lost when the broker stops (--ephemeral)"
     else:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from entrepot.base.environment import MILLISECOND
-from entrepot.base.errors import InvalidURI
+from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
 from entrepot.cluster.clusters.groups import BroadcastGroup, DiscoveryGroup
 from entrepot.cluster.clusters.members import Credentials
@@ -45,6 +45,17 @@ class Clusters(Struct, frozen=True):
 def clusters_of(peering: Peering) -> Clusters:
     """Return what ``peering`` says."""
     return _Reader(peering).clusters()
+
+
+def refuse_nobody(peering: Peering) -> None:
+    """See that a backup, which is to give away what it takes over, could. Raises InvalidOption."""
+    found = clusters_of(peering)
+    if not found.connections:
+        why = "; ".join(found.notes) or "there is none"
+        raise InvalidOption(
+            f"this backup gives away what it takes over, and joins no cluster: {why}",
+            remedy="mend the <cluster-connection>, or take <scale-down> out: then it serves",
+        )
 
 
 class _Reader:

@@ -42,6 +42,7 @@ def shared_store(sharing: Sharing, status: str = "") -> SharedStoreOptions:
         failover_on_shutdown=sharing.failover_on_shutdown,
         allow_failback=sharing.allow_failback,
         restart_backup=sharing.restart_backup,
+        drains=sharing.drains,
         holder=sharing.holder,
         twins=sharing.twins,
     )

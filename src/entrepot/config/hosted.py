@@ -3,7 +3,7 @@
 As in Artemis (artemis.md 2.5) it is made from the configuration of the node that hosts it, whose ports are moved by the
 offset: acceptors, and connectors but for those that the file excludes. What only one process of a machine may have (a
 console) it has not, and it hosts and requests nothing itself. What this file does not name is not deleted: the store is
-another node's, whose file may name it.
+another node's, whose file may name it. One that scales down gives all to its host, where the file names nobody else.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from entrepot.base.uri import NO_PORT, Composite, Endpoint, parse
 from entrepot.config.model import BrokerConfig, Colocation
 
 PORT: Final = 61616  # of Artemis, where a URI says none
+HOST: Final = "(the host of this backup)"  # the connector that leads there: no file can name one like that
 UNDEPLOYS: Final = ("undeploy_queues", "undeploy_addresses", "undeploy_diverts")
 
 
@@ -40,17 +41,21 @@ def hosted(config: BrokerConfig, directory: str, number: int) -> BrokerConfig:
         raise InvalidOption(
             f"the file hosts no backup {number}", remedy="give its <shared-store> a <colocated> with max-backups"
         )
-    offset = colocation.port_offset * number
+    offset, peering = colocation.port_offset * number, config.peering
     places = tuple(
-        one if one.name in colocation.excludes else replace(one, uri=shifted(one.uri, offset))
-        for one in config.peering.places
+        one if one.name in colocation.excludes else replace(one, uri=shifted(one.uri, offset)) for one in peering.places
     )
+    down = peering.hosted_scale_down
+    if down is not None and not down.connectors and not down.group:
+        own = peering.clusters[0].connector if peering.clusters else ""
+        hosts = [replace(one, name=HOST) for one in peering.places if one.name == own]
+        places, down = (*places, *hosts), replace(down, connectors=(HOST,))
     return replace(
         config,
         broker=config.broker.replaced(name=name_of(config.broker.name, number)),
         store=config.store.replaced(directory=directory),
         connectors=tuple(replace(one, uri=shifted(one.uri, offset)) for one in config.connectors),
-        peering=replace(config.peering, places=places),
+        peering=replace(peering, places=places, scale_down=down, hosted_scale_down=None),
         policies=tuple(
             replace(one, settings={name: value for name, value in one.settings.items() if name not in UNDEPLOYS})
             for one in config.policies

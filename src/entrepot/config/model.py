@@ -143,6 +143,7 @@ class Sharing(Struct, frozen=True, kw_only=True):
     failover_on_shutdown: bool = True
     allow_failback: bool = False
     restart_backup: bool = True
+    drains: bool = False
     copies: Copying | None = None
     colocation: Colocation | None = None
 

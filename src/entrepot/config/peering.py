@@ -180,12 +180,14 @@ class ReplayEntry(Struct, frozen=True, kw_only=True):
 class ScaleDownEntry(Struct, frozen=True, kw_only=True):
     """What a node does with its messages when it stops (artemis.md 1.20). ``group``: which nodes take them, "" any.
 
-    ``connectors``: names, of which the first that leads to a member of the cluster is taken.
+    ``connectors``: names, of which the first that leads to a member of the cluster is taken. ``of_backup``: a backup
+    does so with what it takes over, and not when it stops.
     """
 
     at: Position
     group: str = ""
     connectors: tuple[str, ...] = ()
+    of_backup: bool = False
 
 
 class GroupingEntry(Struct, frozen=True, kw_only=True):
@@ -240,7 +242,8 @@ class Peering(Struct, frozen=True, kw_only=True):
 
     ``chose_store``: the file itself names the directory of the store, by an absolute path. ``selectors``: something
     says that consumers have selectors. ``masked``: the password of the cluster is encrypted.
-    ``redistributes``: patterns of addresses whose messages may move to other nodes again.
+    ``redistributes``: patterns of addresses whose messages may move to other nodes again. ``hosted_scale_down``: what
+    backups do that this node hosts.
     """
 
     at: Position = Position()
@@ -262,5 +265,6 @@ class Peering(Struct, frozen=True, kw_only=True):
     redistributes: tuple[str, ...] = ()
     routers: tuple[RouterEntry, ...] = ()
     scale_down: ScaleDownEntry | None = None
+    hosted_scale_down: ScaleDownEntry | None = None
     grouping: GroupingEntry | None = None
     flaws: tuple[Flaw, ...] = ()

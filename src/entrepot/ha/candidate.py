@@ -256,6 +256,7 @@ class Candidate:
         self.holder: Record | None = None  # who was seen to have it last
         self.gave_back = False
         self.steps_down = False  # an operator wants another one to serve
+        self.emptied = False  # all that it took over is at another broker
         self.version = 0  # of what we put into the lock last
         self._watch: Final = Watch()  # of a record whose holder may live
         self._unproved: Final = Watch()  # of one whose lock of the system is ours, for what that is worth
@@ -357,7 +358,7 @@ class Candidate:
             self.mine.reserved = Rules.FAILBACK
         elif self.steps_down:
             self.mine.reserved = Rules.OTHERS
-        elif not self.options.failover_on_shutdown:
+        elif self.emptied or not (self.options.failover_on_shutdown or self.options.drains):
             self.mine.reserved = Rules.PAUSED
         return self._ask(Swap(self.version), now)
 
@@ -527,7 +528,8 @@ class Candidate:
             return [Lost()]
         self._move(Signal.DONE)
         recorded = self.proposals.answered()
-        heeds = self.options.part == BACKUP and self.options.allow_failback and not self.gave_back
+        would = self.options.allow_failback or self.options.drains  # who serves nobody has no reason to keep a store
+        heeds = self.options.part == BACKUP and would and not self.gave_back
         until = now if self.proposals.open else self.tenure.deadline()  # it was made while the lock was asked
         return [*recorded, *([Heed()] if heeds else []), Sleep(until, watching=False)]
 

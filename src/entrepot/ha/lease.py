@@ -222,7 +222,7 @@ class Rules:
     """Who may claim what was handed back (artemis.md 2.2). ``part``: see `ha/options.py`; ``twins``: so too.
 
     A primary that stops without handing over leaves its store ``paused``: a backup waits until a primary was master
-    again. A backup that gives the store back leaves it for a ``failback``: other backups let the primary go first, as
+    again. A backup that gives the store back leaves it for a ``failback``: all others let the primary go first, as
     long as a lease may last; if it died meanwhile, they may. A process that steps down leaves it to ``others``, for as
     long.
     """
@@ -249,7 +249,9 @@ class Rules:
         mine = self.mine
         if record.reserved == self.OTHERS:  # a process that begins anew keeps its number
             return (record.name, record.host, record.pid) == (mine.name, mine.host, mine.pid)
-        return self.part == BACKUP and record.reserved in (self.PAUSED, self.FAILBACK)
+        if record.reserved == self.FAILBACK:
+            return self.part != PRIMARY
+        return self.part == BACKUP and record.reserved == self.PAUSED
 
 
 class Tenure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import Fault
-from entrepot.ha.lease import EITHER, PARTS, LeaseOptions
+from entrepot.ha.lease import BACKUP, EITHER, PARTS, LeaseOptions
 
 if TYPE_CHECKING:
     from entrepot.ha.replication_options import ReplicationOptions
@@ -23,6 +23,7 @@ class SharedStoreOptions:
       primary comes. A crash hands over always.
     - ``allow_failback``: an active backup gives the store back when a primary asks for it.
     - ``restart_backup``: a backup that gave it back waits again, instead of ending.
+    - ``drains``: a backup that takes over serves nobody, and gives all to another broker (``scale-down``).
     - ``replication``: each broker has a store of its own, a copy of the primary's; None where they share one.
     - ``holder``: the name in the lock, "" for the broker's; ``twins``: another broker may have the same.
     """
@@ -37,12 +38,15 @@ class SharedStoreOptions:
         failover_on_shutdown: bool = True,
         allow_failback: bool = False,
         restart_backup: bool = True,
+        drains: bool = False,
         holder: str = "",
         twins: bool = False,
         replication: ReplicationOptions | None = None,
     ) -> None:
         if part not in PARTS:
             raise Fault(f"{part!r} is no part in a pair")
+        if drains and part != BACKUP:
+            raise Fault("only a backup gives away what it takes over")
         self.locker: Final = locker
         self.lease: Final = LeaseOptions() if lease is None else lease
         self.status: Final = status
@@ -50,6 +54,7 @@ class SharedStoreOptions:
         self.failover_on_shutdown: Final = failover_on_shutdown
         self.allow_failback: Final = allow_failback
         self.restart_backup: Final = restart_backup
+        self.drains: Final = drains
         self.holder: Final = holder
         self.twins: Final = twins
         self.replication: Final = replication

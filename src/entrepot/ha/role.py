@@ -22,6 +22,7 @@ class Role(Enum):
     BACKUP = "backup"  # waits for the lease; has no port open and nothing of the store in memory
     ACTIVATING = "activating"  # has the lease, recovers the store
     PRIMARY = "primary"  # serves
+    DRAINING = "draining"  # gives all that it took over to another broker, and serves nobody
     STOPPING = "stopping"  # serves no more, still has the lease
     FENCED = "fenced"  # lost the lease: another broker may serve
     STOPPED = "stopped"
@@ -32,6 +33,7 @@ class Signal(Enum):
 
     WON = "won"  # the lease is ours
     RECOVERED = "recovered"  # the store is read back
+    DRAINS = "drains"  # it is read back, and goes to another broker
     FAILED = "failed"  # the store cannot be used, or not any more
     LOST = "lost"  # the lease is not ours any more, or might not be
     STOP = "stop"  # the operator wants it to end
@@ -60,12 +62,16 @@ TRANSITIONS: Final[Mapping[tuple[Role, Signal], tuple[Role, tuple[Effect, ...]]]
     (Role.BACKUP, Signal.STOP): (Role.STOPPED, (Effect.WITHDRAW,)),
     (Role.BACKUP, Signal.FAILED): (Role.STOPPED, (Effect.WITHDRAW,)),
     (Role.ACTIVATING, Signal.RECOVERED): (Role.PRIMARY, (Effect.OPEN_PORTS,)),
+    (Role.ACTIVATING, Signal.DRAINS): (Role.DRAINING, ()),
     (Role.ACTIVATING, Signal.LOST): (Role.FENCED, _FENCE),
     (Role.ACTIVATING, Signal.FAILED): (Role.STOPPING, _HAND_OVER),
     (Role.ACTIVATING, Signal.STOP): (Role.STOPPING, _HAND_OVER),
     (Role.PRIMARY, Signal.LOST): (Role.FENCED, _FENCE),
     (Role.PRIMARY, Signal.FAILED): (Role.STOPPING, _HAND_OVER),
     (Role.PRIMARY, Signal.STOP): (Role.STOPPING, _HAND_OVER),
+    (Role.DRAINING, Signal.LOST): (Role.FENCED, _FENCE),
+    (Role.DRAINING, Signal.FAILED): (Role.STOPPING, _HAND_OVER),
+    (Role.DRAINING, Signal.STOP): (Role.STOPPING, _HAND_OVER),
     (Role.STOPPING, Signal.LOST): (Role.STOPPED, _FENCE),
     (Role.STOPPING, Signal.STOP): (Role.STOPPING, ()),
     (Role.STOPPING, Signal.FAILED): (Role.STOPPING, ()),
@@ -102,7 +108,7 @@ class RoleCore:
     @property
     def confirming(self) -> bool:
         """Say whether this broker may confirm anything: what was on disk while it stopped was promised, too."""
-        return self.role in (Role.PRIMARY, Role.STOPPING)
+        return self.role in (Role.PRIMARY, Role.DRAINING, Role.STOPPING)
 
     @property
     def ended(self) -> bool:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from entrepot.base.environment import SECOND, Entropy
-from entrepot.base.errors import OperatorError, PeerError, Refused
+from entrepot.base.errors import InvalidOption, OperatorError, PeerError, Refused
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.clusters.connection import Carry, ClusterConnection
 from entrepot.cluster.clusters.contact import Effect
 from entrepot.cluster.clusters.draining import Drain
+from entrepot.cluster.clusters.emptying import Emptying, serve_the_rest
 from entrepot.cluster.clusters.groups import (
     DATAGRAM_OCTETS_MAX,
     Announcement,
@@ -27,6 +28,7 @@ from entrepot.cluster.clusters.groups import (
 )
 from entrepot.cluster.routers.router import Routers
 from entrepot.config.clusters import Clusters
+from entrepot.core.broker import BrokerCore
 from entrepot.io.connection import Connection
 from entrepot.io.datagram import Group, listen, speak
 from entrepot.io.folder import Folder
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from entrepot.io.colocated import Colocated
 
 STANDSTILL_S: Final = 20  # of a scale-down in which nothing moves: then the broker stops with what it still has
+NOBODY: Final = "a backup that gives away what it took over has no cluster connection: nobody could take it"
 SWEEP_S: Final = 0.5  # between two looks for nodes that announce themselves no more
 
 log: Final = logging.getLogger("entrepot.cluster")
@@ -89,10 +92,15 @@ class Contacts:
         self._drain: Drain | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.colocated: Colocated | None = None
+        self._emptying: Emptying | None = None
 
-    async def start(self, drain: Drain | None = None) -> None:
-        """Dial, announce this broker and listen. Raises OperatorError for a group that cannot be joined."""
+    async def start(self, drain: Drain | None = None, *, hidden: bool = False) -> None:
+        """Dial, announce this broker and listen. Raises OperatorError for a group that cannot be joined.
+
+        ``hidden``: it is not announced, for it serves nobody.
+        """
         for cluster in self.clusters:
+            cluster.members.hidden = hidden
             self._turn.run(partial(cluster.start, self._perform, self._carry))
         self._drain = drain
         if drain is not None:
@@ -104,7 +112,7 @@ class Contacts:
         if not self.clusters and not pools:
             return
         node = self._node
-        for broadcast in self._said.broadcasts:
+        for broadcast in () if hidden else self._said.broadcasts:
             await self._announce(broadcast, node)
         for group in self._said.discoveries:
             told: list[Hears] = [
@@ -138,6 +146,20 @@ class Contacts:
         for connection in list(self._connections.values()):
             connection.abort()
 
+    def empty(
+        self, over: Callable[[str], None], may: Callable[[], bool], *, stays: bool
+    ) -> Callable[[], dict[str, object]]:
+        """Begin to give all away, as a backup that took over and serves nobody; ``over`` is told when that is done.
+
+        ``may`` and ``stays``: see `Emptying`. Return what says how far it is. Raises InvalidOption where there is no
+        cluster.
+        """
+        if self._drain is None:
+            raise InvalidOption(NOBODY, remedy="see the log for why; or take <scale-down> out, and this backup serves")
+        self._emptying = Emptying(self._drain, _tell_of_scale_down, over, may=may, stays=stays)
+        self._turn.run(self._emptying.start)
+        return self._emptying.facts
+
     async def scale_down(self, why: str, listeners: Sequence[Listener]) -> None:
         """Give all to another node, if the configuration wants that: clients go first, so that nothing is in flight.
 
@@ -145,7 +167,10 @@ class Contacts:
         this broker is started again.
         """
         drain, turn = self._drain, self._turn
-        if drain is None or self._said.scale_down is None:
+        if self._emptying is not None:
+            turn.run(self._emptying.stop)
+            return
+        if drain is None or self._said.scale_down is None or self._said.scale_down.of_backup:
             return
         try:
             if drain.is_over:
@@ -264,3 +289,18 @@ class Contacts:
 
     def _failed(self, contact: Caller, attempt: int, why: str) -> None:
         self._turn.run(partial(contact.failed, attempt, why))
+
+
+def serve_the_rest_of(turn: Turn, broker: BrokerCore, drain: Drain | None) -> None:
+    """Let a broker that serves have what a backup began to give away, and say so."""
+    said: list[str] = []
+    turn.run(lambda: said.append(serve_the_rest(broker, drain)))
+    if said[0]:
+        log.info("scale-down: %s", said[0])
+
+
+def _tell_of_scale_down(what: str, bad: bool) -> None:
+    if bad:
+        log.error("scale-down: AMQ222181: %s", what)
+    else:
+        log.info("scale-down: %s", what)

@@ -89,7 +89,8 @@ class _Followed(Wire):
         self.frames.most = FRAME_MAX
         self.replica = following.begin(self)
         facts = self.replica.greeting(following.name)
-        facts["gives_back"] = following.standby.options.allow_failback
+        options = following.standby.options
+        facts["gives_back"] = options.allow_failback or options.drains
         self.send(greeting(HELLO, facts))
 
     def gone(self, why: str) -> None:

@@ -307,6 +307,10 @@ class Hosting(Host):
     def asked_back(self, follower: Follower) -> None:
         """The primary by the configuration is in sync and wants its store."""
         returns, at, copy = self.returns, wall(), self.standby.copy
+        if self.standby.options.drains:  # nobody is served: it moves no clients, however often it happens
+            if follower.since >= 0:
+                self._give_back(follower)
+            return
         withheld = returns.withheld(at)
         if withheld and not self._withheld:
             log.warning("%s keeps the store, which %s asks for: %s", self.name, follower.name, withheld)
@@ -319,6 +323,9 @@ class Hosting(Host):
         except EntrepotError as error:
             log.error("%s keeps the store, which %s asks for: %s", self.name, follower.name, error)
             return
+        self._give_back(follower)
+
+    def _give_back(self, follower: Follower) -> None:
         self.standby.candidate.gave_back = True
         self.asked(f"the primary asks for its store back: {follower.name}")
 

@@ -84,7 +84,7 @@ class Standby:
         self._places: Final = (directory, place)
         self.recorded: Callable[[int], None] = lambda serial: None
         self.about: Callable[[], dict[str, Any]] = dict  # what is to be said of replication
-        self.colocated: Callable[[], dict[str, object]] | None = None  # and of hosted backups, of who has some
+        self.more: Final[dict[str, Callable[[], dict[str, object]]]] = {}  # that the status page says, by name
         self.successor: Callable[[], bool] = lambda: False  # of a replicated store: whether a replica is in sync
         self.would_return: Callable[[], bool] = lambda: True  # whether who takes over gives the store back
         self.lost: Callable[[str], None] = lambda why: None
@@ -207,8 +207,7 @@ class Standby:
             "locker": self.options.locker.partition(":")[0],
             "lease": self.options.lease.duration // MILLISECOND,
         }
-        if self.colocated is not None:
-            facts["colocated"] = self.colocated()
+        facts.update({name: tell() for name, tell in self.more.items()})
         if self.copy is not None:
             facts["replication"] = self.about()
         if holder is not None and not holder.released:

@@ -100,6 +100,10 @@ def metrics(facts: Mapping[str, Any]) -> str:
     if "in_sync" in copied:
         about = "whether this replica is waited for"
         found.append(_family("entrepot_replication_in_sync", about, [(mine, int(copied["in_sync"]))]))
+    if "drain" in facts:
+        for name, about in (("moved", "messages that are at another broker"), ("left", "messages that wait here")):
+            about = f"of a backup that gives away what it took over: {about}"
+            found.append(_family(f"entrepot_drain_{name}", about, [(mine, facts["drain"][name])]))
     replicas = [(f'{mine},replica="{_escaped(each["name"])}"', each) for each in copied.get("replicas", ())]
     for name, about, read in REPLICA:
         found.append(_family(name, about, [(labels, read(each)) for labels, each in replicas]))

@@ -15,7 +15,7 @@ from entrepot.base.errors import CorruptJournal, EntrepotError, Refused
 from entrepot.ha import candidate
 from entrepot.ha.failback import Returns
 from entrepot.ha.fence import LeaseFence
-from entrepot.ha.follower import Fetched, Follower, Host, Link
+from entrepot.ha.follower import Fetched, Follower, Host
 from entrepot.ha.lease import EITHER, PRIMARY, Grant, LeaseOptions, Record
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.options import SharedStoreOptions
@@ -23,11 +23,14 @@ from entrepot.ha.replica import Replica, Store
 from entrepot.ha.replication import Replication
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import Standing, read_standing
-from entrepot.ha.stream import HELLO, REFUSED, Frame, Frames, encode, greeting
+from entrepot.ha.stream import HELLO, REFUSED, Frames, greeting
 from entrepot.journal.index import segment_range
 from entrepot.journal.inspect import Damage, damages
 from entrepot.journal.log import JournalCore, JournalOptions, Waiter
+from entrepot.journal.ports import SCRATCH
 from entrepot.model.message import Message, language
+from entrepot.simulation.coinciding import is_copied, is_read_soon
+from entrepot.simulation.greeted import Greeted
 from entrepot.simulation.process_disk import ProcessDisk
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.replica_bugs import REPLICAS, REPLICATIONS, STANDINGS
@@ -39,6 +42,7 @@ NUMBER_SHIFT: Final = 40
 LANGUAGE: Final = 201
 TICK: Final = 50 * MILLISECOND
 QUEUES: Final = 3
+SCRATCH_STEPS: Final = 8  # of 2 KiB: more than what is left of a segment
 
 
 class Scene:
@@ -54,6 +58,7 @@ class Scene:
         self.copies: list[Copy] = []
         self.producing = True
         self.trouble = True
+        self.coincide = False  # compactions wait for replicas that copy, and end while their files are read
         self.damaged = False  # an octet of a primary's store was changed
         self.settling: dict[int, bool] = {}  # messages whose settlement was asked for
         self.bodies: dict[int, int] = {}  # large ones -> octets
@@ -395,6 +400,7 @@ class Primary(Host):
         self.numbers = 0
         self.live: dict[int, int] = {}
         self._reads: list[tuple[str, int, int, Fetched]] = []
+        self.coincidences: Final = self.all.world.lots(f"coincidences/{copy.name}/{epoch}")
 
     def begin(self) -> None:
         """Read the store back, and serve."""
@@ -418,6 +424,11 @@ class Primary(Host):
         if self.over or not self.open:
             return
         lots, journal = self.copy.lots, self.journal
+        if self.all.coincide and self.all.producing and is_copied(self.replication):
+            for number in list(self.live)[:20]:
+                self._settle(number)
+            journal.flush()
+            self._compact()
         if journal.refusal() is None and len(self.live) < 120 and self.all.producing:
             for _ in range(lots.between(1, 4)):
                 self._store()
@@ -431,7 +442,17 @@ class Primary(Host):
             journal.flush()
         self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self._work)
 
+    def _end_compaction(self) -> None:
+        """While a scratch file is read it gets its name, if the disk is quick."""
+        if self.over or not self.open:
+            return
+        for _ in range(SCRATCH_STEPS):
+            self._compact()
+        self.journal.flush()
+
     def _compact(self) -> None:
+        if self.all.coincide and is_read_soon(self.replication):
+            return
         try:
             self.journal.compact(2048)
         except CorruptJournal:
@@ -502,6 +523,8 @@ class Primary(Host):
 
     def fetch(self, name: str, offset: int, length: int, then: Fetched) -> None:
         """Read at some moment, and tell at another, one after the other."""
+        if self.all.coincide and name.endswith(SCRATCH):
+            self.copy.later(self.coincidences.skewed(20 * MICROSECOND, MILLISECOND), self._end_compaction)
         self._reads.append((name, offset, length, then))
         if len(self._reads) == 1:
             self._read_next()
@@ -543,45 +566,6 @@ class Primary(Host):
         self.journal.close()
         self.replication.end()
         self.copy.later(100 * MILLISECOND, lambda: self.copy.lease.release(then))
-
-
-class Greeted(Link):
-    """The primary's end of one connection."""
-
-    def __init__(self, primary: Primary, wire: Wire) -> None:
-        self.primary = primary
-        self.wire = wire
-        self.frames = Frames()
-        self.follower: Follower | None = None
-
-    def take(self, octets: bytes) -> None:
-        """Octets of the replica."""
-        primary = self.primary
-        if primary.over or not primary.open:
-            return
-        now = primary.copy.now()
-        frames = self.frames.feed(octets)
-        if self.follower is None and frames:
-            try:
-                self.follower = primary.replication.greeted(self, frames.pop(0).facts(), now)
-            except Refused as error:
-                self.send(encode(Frame(REFUSED, octets=error.message.encode())))
-                return
-        if self.follower is not None:
-            primary.replication.take(self.follower, frames, now)
-
-    def lost(self, why: str) -> None:
-        """The connection is over."""
-        if self.follower is not None and self.primary.open:
-            self.primary.replication.lost(self.follower, why, self.primary.copy.now())
-
-    def send(self, octets: bytes) -> None:
-        """Have it sent."""
-        self.wire.send(self.primary.copy.name, octets)
-
-    def close(self, why: str) -> None:
-        """End it."""
-        self.wire.close(self.primary.copy.name)
 
 
 class Promise(Waiter):

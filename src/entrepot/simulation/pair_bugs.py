@@ -7,7 +7,7 @@ from typing import Final
 
 from entrepot.base.environment import Instant
 from entrepot.ha.candidate import Candidate, Effect, Memory, Sight, State
-from entrepot.ha.lease import Record, Rules, Watch
+from entrepot.ha.lease import EITHER, Record, Rules, Watch
 from entrepot.ha.options import SharedStoreOptions
 
 PLANTED: Final = (
@@ -21,6 +21,7 @@ PLANTED: Final = (
     "paused is free",  # a backup takes the store that its primary has paused
     "keeps the store",  # a backup that is asked for the store goes on
     "takes what was given back",  # a backup does not let the primary go first
+    "equals take what was given back",  # a broker without a part does not let the primary go first
     "misses who came and went",  # a challenger does not ask the store whether there was a master between two looks
     "claims leave no line",  # the epoch of a claim is noted when it was won only
     "takes a doubt for a yes",  # a claim that was not answered is taken for one that was carried out
@@ -77,6 +78,13 @@ class _TakesWhatWasGivenBack(Candidate):
         self.rules = _Blind(options.part, Rules.FAILBACK)
 
 
+class _EqualsTakeWhatWasGivenBack(Candidate):
+    def __init__(self, mine: Record, options: SharedStoreOptions) -> None:
+        super().__init__(mine, options)
+        if options.part == EITHER:
+            self.rules = _Blind(options.part, Rules.FAILBACK)
+
+
 class _KeepsTheStore(Candidate):
     def asked(self, request: tuple[str, int] | None) -> list[Effect]:
         return []
@@ -102,6 +110,7 @@ BUGS: Final[Mapping[str, type[Candidate]]] = {
     "paused is free": _TakesWhatIsPaused,
     "keeps the store": _KeepsTheStore,
     "takes what was given back": _TakesWhatWasGivenBack,
+    "equals take what was given back": _EqualsTakeWhatWasGivenBack,
     "misses who came and went": _MissesMasters,
     "takes a doubt for a yes": _TakesDoubtForYes,
 }

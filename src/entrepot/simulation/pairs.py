@@ -72,7 +72,7 @@ class Member(Process):
         if self.part == BACKUP and reserved == Rules.PAUSED:
             self.world.violation(f"{self.name} takes the store that its primary has paused")
         waited = self.world.time - given_at
-        if self.part == BACKUP and reserved == Rules.FAILBACK and waited < pair.lease.duration:
+        if self.part != PRIMARY and reserved == Rules.FAILBACK and waited < pair.lease.duration:
             self.world.violation(f"{self.name} takes what was given back {waited // MILLISECOND} ms ago")
         if self.part == PRIMARY:
             pair.request = None
@@ -321,11 +321,16 @@ class Pair:
         self.prepare()
         self.members: list[Member] = []
         for number in range(self.lots.between(2, 3)):
-            part = EITHER if not self.parted else BACKUP if number else PRIMARY
-            self.members.append(Member(self, f"broker{number}", part))
+            self.members.append(Member(self, f"broker{number}", self._part(number)))
         self.world.after = self._check
         self.trouble = True
         self.world.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._befall)
+
+    def _part(self, number: int) -> str:
+        """Return what a member is to the others: beside a primary and its backup there may be one that is neither."""
+        if not self.parted or (number == 2 and self.world.lots("third").chance(0.5)):
+            return EITHER
+        return BACKUP if number else PRIMARY
 
     def run(self, length: Duration = 60 * SECOND) -> list[str]:
         """Let it run, faults first, calm at the end; return what went wrong."""
@@ -333,7 +338,8 @@ class Pair:
         self.world.run(self.world.time + length)
         if not self.world.violations and not any(member.ports and not member.paused for member in self.members):
             self.world.violation("it is calm, and nobody serves")
-        if not self.world.violations and self.parted and self.allow_failback and not self.members[0].ports:
+        backups = [member for member in self.members if member.ports and member.part == BACKUP]
+        if not self.world.violations and self.parted and self.allow_failback and backups:
             self.world.violation("it is calm, and the primary does not have its store back")
         return self.world.violations
 

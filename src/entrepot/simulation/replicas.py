@@ -167,6 +167,7 @@ class Replicas(Scene):
             window=self.lots.skewed(500, 1_000_000),
             bandwidth=self.lots.one_of((0, 0, 100_000)),
         )
+        self.coincide = self.world.lots("coincidences").chance(0.15)
         self.parts = self.world.lots("parts")
         self.parted = self.parts.chance(0.5)  # the store is the first one's, as with Artemis
         self.failback = self.parts.chance(0.8)

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from entrepot.base.errors import InvalidOption
 from entrepot.cli.replicas import replication_options
+from entrepot.cli.replication import gives_away
 from entrepot.cli.run import run
+from entrepot.config.model import Sharing
+from entrepot.ha.lease import BACKUP, PRIMARY
+from entrepot.ha.replication_options import ReplicationOptions
 
 NAMES = (
     "replication",
@@ -50,3 +55,17 @@ def test_only_a_backup_gives_its_store_back(part: list[str], tmp_path: Path) -> 
     found = CliRunner().invoke(run, ["--ha", "replication", "--data", str(tmp_path), *places, *part, "--failback"])
     assert found.exit_code != 0
     assert "--failback is of a backup" in str(found.exception or found.output)
+
+
+@pytest.mark.parametrize(("copies", "peers", "refused"), [(1, 1, False), (2, 1, True), (2, 2, False), (3, 2, True)])
+def test_a_backup_that_could_give_nothing_away_without_its_primary_is_refused(
+    copies: int, peers: int, refused: bool
+) -> None:
+    options = ReplicationOptions(copies_min=copies, peers=("h:1",) * peers)
+    assert not gives_away(options, Sharing(drains=True), PRIMARY)
+    assert not gives_away(options, None, BACKUP)
+    if refused:
+        with pytest.raises(InvalidOption, match="gives nothing away while fewer than"):
+            gives_away(options, Sharing(drains=True), BACKUP)
+    else:
+        assert gives_away(options, Sharing(drains=True), BACKUP)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from entrepot.base.errors import InvalidOption
 from entrepot.cluster.clusters.options import Balancing, ClusterOptions, GroupingOptions, place_of
-from entrepot.config.clusters import PASSWORD, USER, Clusters, clusters_of
+from entrepot.config.clusters import PASSWORD, USER, Clusters, clusters_of, refuse_nobody
 from unit.config.artemis.test_peering import peering
 
 PLACES = """<connectors><connector name="me">tcp://a:1</connector><connector name="you">tcp://b:2?sslEnabled=true;trustStorePath=t</connector>
@@ -157,3 +160,11 @@ def test_scale_down_is_read() -> None:
     assert found.connections[0].scale_down_group == "g"
     assert clusters(SCALED.format("<enabled>false</enabled>") + connection("")).scale_down is None
     assert clusters(connection("")).scale_down is None
+
+
+def test_a_backup_that_gives_away_what_it_takes_over_needs_a_cluster_that_it_joins() -> None:
+    policy = "<ha-policy><shared-store><backup><scale-down/></backup></shared-store></ha-policy>"
+    refuse_nobody(peering(PLACES + policy + connection("")))
+    masked = "<cluster-password>ENC(abc)</cluster-password>"
+    with pytest.raises(InvalidOption, match="joins no cluster: the cluster-password is masked"):
+        refuse_nobody(peering(PLACES + masked + policy + connection("")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import InvalidOption
+from entrepot.config.clusters import clusters_of
 from entrepot.config.founding import shared_store
 from entrepot.config.hosted import colocation_of, hosted, name_of, port_of, shifted
 from entrepot.config.model import BrokerConfig
@@ -69,3 +70,25 @@ def test_a_file_without_colocated_hosts_none() -> None:
 @pytest.mark.parametrize("uri", ["stomp://0.0.0.0:0", "no uri", "tcp://a:port", "static:(tcp://a:1)"])
 def test_what_has_no_port_of_its_own_stays(uri: str) -> None:
     assert shifted(uri, 100) == uri
+
+
+@pytest.mark.parametrize(
+    ("inside", "ports"),
+    [
+        ("", [61616]),
+        ("<connectors><connector-ref>far</connector-ref></connectors>", [61616]),
+        ("<connectors><connector-ref>own</connector-ref></connectors>", [61716]),
+        ("<group-name>g</group-name>", []),
+    ],
+)
+def test_one_that_gives_away_what_it_takes_over_gives_it_to_its_host(inside: str, ports: list[int]) -> None:
+    mine = config(CLUSTERED + colocated(f"{INSIDE}<backup><scale-down>{inside}</scale-down></backup>"))
+    assert mine.peering.scale_down is None, "the host serves"
+    assert mine.sharing is not None
+    assert not mine.sharing.drains
+    made = hosted(mine, "/stores/b", 1)
+    assert made.sharing is not None
+    assert made.sharing.drains
+    assert [one.port for one in clusters_of(made.peering).takers] == ports
+    if not inside:
+        assert clusters_of(made.peering).takers[0].host == "a", "where the host listens, and not its backup"

@@ -229,6 +229,26 @@ def test_who_releases_says_for_whom(options: dict[str, object], gave_back: bool,
     assert one.state is State.ENDED
 
 
+@pytest.mark.parametrize("hands_over", [False, True])
+def test_a_store_that_was_given_away_waits_for_its_primary_and_one_that_was_not_for_anybody(hands_over: bool) -> None:
+    for emptied, gave_back, reserved in (
+        (True, False, Rules.PAUSED),
+        (False, False, ""),  # whoever is there next goes on
+        (True, True, Rules.FAILBACK),
+    ):
+        one = master(part=BACKUP, drains=True, failover_on_shutdown=hands_over)
+        one.emptied, one.gave_back = emptied, gave_back
+        one.release(SECOND)
+        assert one.mine.reserved == reserved
+
+
+def test_who_gives_away_what_it_took_over_heeds_its_primary_whatever_it_may() -> None:
+    for drains in (False, True):
+        one = master(part=BACKUP, drains=drains, allow_failback=False)
+        one.wake(SECOND)
+        assert (Heed in kinds(one.swapped(2, SECOND))) == drains
+
+
 def test_a_release_that_was_refused_is_made_again_where_the_lock_is_still_ours() -> None:
     one = master()
     one.wake(SECOND)  # a renewal of which nobody waits for the answer any more

@@ -22,6 +22,16 @@ def test_a_life_in_good_order() -> None:
     assert core.ended
 
 
+def test_who_gives_away_what_it_took_over_opens_no_port() -> None:
+    core = RoleCore()
+    core.signal(Signal.WON)
+    assert core.signal(Signal.DRAINS) == ()
+    assert core.confirming, "what is at the other broker is settled here"
+    assert core.signal(Signal.STOP) == (Effect.CLOSE_PORTS, Effect.CLOSE_STORE, Effect.RELEASE)
+    core.signal(Signal.DONE)
+    assert core.role is Role.STOPPED
+
+
 def test_who_lost_the_lease_confirms_nothing_and_begins_anew() -> None:
     core = RoleCore()
     core.signal(Signal.WON)

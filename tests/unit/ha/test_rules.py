@@ -14,9 +14,11 @@ def record(reserved: str, *, released: bool = True) -> Record:
     return Record(name="a", instance="i", epoch=3, beat=9, lease=LEASE, released=released, reserved=reserved)
 
 
-@pytest.mark.parametrize("part", [EITHER, PRIMARY])
-@pytest.mark.parametrize("reserved", ["", Rules.PAUSED, Rules.FAILBACK])
-def test_a_primary_and_an_equal_take_whatever_is_free(part: str, reserved: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "reserved"),
+    [(PRIMARY, ""), (PRIMARY, Rules.PAUSED), (PRIMARY, Rules.FAILBACK), (EITHER, ""), (EITHER, Rules.PAUSED)],
+)
+def test_a_primary_takes_whatever_is_free_and_an_equal_what_is_given_back_to_nobody(part: str, reserved: str) -> None:
     assert not Rules(part).leaves_alone(record(reserved), Watch(), 0)
 
 
@@ -27,8 +29,10 @@ def test_a_backup_leaves_a_paused_store_alone_for_ever() -> None:
     assert rules.leaves_alone(record(Rules.PAUSED), watch, 1000 * LEASE)
 
 
-def test_a_backup_lets_the_primary_go_first_and_takes_it_when_that_one_died() -> None:
-    rules, watch = Rules(BACKUP), Watch()
+@pytest.mark.parametrize("part", [BACKUP, EITHER])
+def test_all_others_let_the_primary_go_first_and_take_it_when_that_one_died(part: str) -> None:
+    """A third broker without a part took the store before the primary that it was given back to."""
+    rules, watch = Rules(part), Watch()
     assert rules.leaves_alone(record(Rules.FAILBACK), watch, SECOND)
     assert rules.leaves_alone(record(Rules.FAILBACK), watch, 6 * SECOND)
     assert not rules.leaves_alone(record(Rules.FAILBACK), watch, SECOND + LEASE + LEASE // 10)

@@ -27,9 +27,9 @@ from entrepot.simulation.disk import SimulatedDisk
 from journals import Lots
 
 
-def made(disk: object = None) -> Hosting:
+def made(disk: object = None, *, drains: bool = False) -> Hosting:
     copy = SimpleNamespace(standing=Standing("a", store="s"))
-    options = SharedStoreOptions(part=BACKUP, allow_failback=True)
+    options = SharedStoreOptions(part=BACKUP, allow_failback=not drains, drains=drains)
     candidate = SimpleNamespace(gave_back=False)
     standby = SimpleNamespace(copy=copy, mine=SimpleNamespace(name="alpha"), options=options, candidate=candidate)
     mirror = Mirror(SimulatedDisk(Lots(1), lambda delay, action: action()))
@@ -110,6 +110,20 @@ def test_a_store_is_given_back_once_that_is_on_disk_and_kept_where_it_cannot_be_
     assert stops == (["the primary asks for its store back: omega"] if writable else [])
     assert hosting.standby.candidate.gave_back == writable
     assert len(noted) == (1 if writable else 0)
+
+
+def test_who_serves_nobody_gives_the_store_back_at_once_and_always() -> None:
+    hosting = made(drains=True)
+    stops: list[str] = []
+    hosting.asked = stops.append
+    primary = Follower(cast(Link, None), "p", "omega", 0, CatchUp())
+    hosting.asked_back(primary)
+    assert not stops, "it is not in sync"
+    hosting.standby.copy.standing.returned = [1 << 60] * RETURNS_MAX  # type: ignore[union-attr]
+    primary.since = 0
+    hosting.asked_back(primary)
+    assert stops == ["the primary asks for its store back: omega"]
+    assert hosting.standby.candidate.gave_back
 
 
 def test_operators_see_how_often_a_store_was_given_back_and_why_it_is_kept() -> None:

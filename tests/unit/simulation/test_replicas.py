@@ -24,6 +24,7 @@ FOUND_BY = {
     "counts although it differs": 16,
     "damage is copied": 1,
     "gone while it is compared": 2,
+    "renamed while it is read": 74,
     "gives back before it is in sync": 30,
     "gives back for ever": 57,
     "forgets that it gave back": 57,

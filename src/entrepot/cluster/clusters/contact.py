@@ -237,20 +237,12 @@ class Contact:
         self._become(Signal.CONNECTED)
         self._opened = opened
         assert opened.client is not None
-        self.node = self._who(opened.client)
+        self.node = node_at(opened.client, self.place)
         if self.node == self._members.node:
             self._become(Signal.MIRROR)
             self._hang_up()
             return
         opened.say(ClusterConnect(user=self._credentials.user, password=self._credentials.password))
-
-    def _who(self, client: CoreClient) -> str:
-        """Return which of the members that the peer told of it is itself: the one that is where it was dialled."""
-        for node, connector in client.members.items():
-            place = place_of(connector)
-            if place is not None and (place.host, place.port) == (self.place.host, self.place.port):
-                return node
-        return client.node
 
     def answered(self, opened: Opened, admitted: bool) -> None:
         """The peer looked at our credentials."""
@@ -364,8 +356,18 @@ class Opened(ClientPort):
         self._listening = Listening(self.client, options, credentials, entropy, heard)
 
     def announce(self, members: Members) -> None:
-        """Say who this node is and where."""
-        self.say(announcement(members))
+        """Say who this node is and where, where somebody may know."""
+        if not members.hidden:
+            self.say(announcement(members))
+
+
+def node_at(client: CoreClient, dialled: Endpoint) -> str:
+    """Return which of the members that a peer told of it is itself: the one that is where it was dialled."""
+    for node, connector in client.members.items():
+        place = place_of(connector)
+        if place is not None and (place.host, place.port) == (dialled.host, dialled.port):
+            return node
+    return client.node
 
 
 def announcement(members: Members) -> NodeAnnounce:

@@ -11,6 +11,8 @@ from entrepot.core.broker import BrokerCore
 
 NOTES: Final = "drain"
 MOVED: Final = "moved."  # and the name of a queue
+BY: Final = "by"
+TAKEOVER: Final = "takeover"  # a backup that took over began it, and no operator
 
 
 class State(Enum):

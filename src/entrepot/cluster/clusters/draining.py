@@ -20,6 +20,7 @@ Prepared branches go first (`handing.py`): a branch is at one node or the other,
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Instant
@@ -27,7 +28,8 @@ from entrepot.base.errors import EntrepotError, Refused
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.clusters.asking import Asking
 from entrepot.cluster.clusters.connection import Carry, ClusterConnection
-from entrepot.cluster.clusters.drain_notes import RUNNING, Notebook, Receipt, State
+from entrepot.cluster.clusters.contact import node_at
+from entrepot.cluster.clusters.drain_notes import BY, RUNNING, Notebook, Receipt, State
 from entrepot.cluster.clusters.drain_ways import Ways, planned
 from entrepot.cluster.clusters.gift import Target
 from entrepot.cluster.clusters.handing import Handing
@@ -102,7 +104,7 @@ class Drain:
         self._group: Final = group
         self._direct: Final = () if group else direct
         self._tried = 0  # of the direct ones
-        self._say: Final = say
+        self._tell: Final = partial(say, "drain")
         self._perform: Perform = lambda drain, effects: None
         self._wanted = ""
         self._ours = False  # the target is no Artemis
@@ -127,8 +129,11 @@ class Drain:
         self._perform = perform
         self.ways.carry = carry
 
-    def begin(self, to: str = "") -> None:
-        """Give all to the node ``to``, an id or a place; "": to the first that fits. Raises Refused."""
+    def begin(self, to: str = "", by: str = "") -> None:
+        """Give all to the node ``to``, an id or a place; "": to the first that fits. Raises Refused.
+
+        ``by``: who begins it, where that is no operator (`drain_notes.py`).
+        """
         if self.state in RUNNING:
             raise Refused(f"a drain to {self._target()} is under way", remedy="entrepot drain --status, or --abort")
         if to and not self._candidates(to):
@@ -137,19 +142,30 @@ class Drain:
         self.ways.receipts.clear()
         self.handing.begin()
         self._notebook.forget()
+        if by:
+            self._notebook.note(BY, by)
+        self.ways.node = ""
         self._start(to)
 
     def resume(self) -> None:
         """Go on after a crash, or after it failed, with the same target. Raises Refused."""
         if self.state not in (State.INTERRUPTED, State.FAILED):
             raise Refused(f"there is nothing to resume: the drain is {self.state.value}")
-        self._start(self.ways.node)
+        node = self.ways.node
+        self._start("" if self._direct and not self._candidates(node) else node)
 
-    def abort(self) -> None:
+    def break_off(self) -> None:
+        """Begin nothing more, since the broker stops: what is on its way still arrives, and `resume` goes on then."""
+        if self.state in RUNNING:
+            self.state = State.INTERRUPTED
+            self.ways.unanswered()
+            self._hang_up()
+
+    def abort(self, why: str = "an operator aborted it") -> None:
         """Stop. What was moved stays at the target; what waits for its date is scheduled here again. Raises Refused."""
         if self.state not in (*RUNNING, State.FAILED, State.INTERRUPTED):
             raise Refused(f"there is nothing to abort: the drain is {self.state.value}")
-        self._end(State.ABORTED, "an operator aborted it")
+        self._end(State.ABORTED, why)
         self.ways.dated.give_back()
         self._notebook.forget()
 
@@ -213,7 +229,7 @@ class Drain:
 
     def _locate(self) -> None:
         if self._direct and not self._wanted:
-            self._head_for("", self._direct[self._tried % len(self._direct)])
+            self._head_for(self.ways.node, self._direct[self._tried % len(self._direct)])
             return
         found = self._candidates(self._wanted)
         place = None
@@ -258,13 +274,25 @@ class Drain:
         self._opened = None
         self._since = int(self.broker.now)
         self.state = State.CONNECTING
-        if self._direct and not self._wanted and not self.ways.moved and not self.handing.bound:
+        if self._direct and not self._wanted:
             self._tried += 1
             self.ways.place = self._direct[self._tried % len(self._direct)]
 
     def greeted(self, client: CoreClient) -> None:
-        """The target is there: show it our credentials."""
-        self.ways.node = self.ways.node or client.node
+        """The target is there: show it our credentials, where it is the one that has the beginning, if any has."""
+        assert self.ways.place is not None
+        node, found = self.ways.node, node_at(client, self.ways.place)
+        if self._direct and not self._wanted and node not in ("", found):
+            self._hang_up()
+            self.failed(self.attempt, f"{self._target()} is the node {found}, and what moved already is at {node}")
+            self._wanted = node if self._candidates(node) else ""
+            self.state = State.LOCATING if self._wanted else self.state
+            return
+        if not node:
+            self.ways.node = found
+            self._notebook.note("node", found)
+            if self.announces:
+                self.connection.members.successor = found
         credentials = self.connection.credentials
         client.send(ClusterConnect(user=credentials.user, password=credentials.password, channel=CLUSTER))
 
@@ -393,9 +421,6 @@ class Drain:
         if self.attempt:
             self._perform(self, [Drop(self.attempt)])
         self.attempt += 1
-
-    def _tell(self, what: str) -> None:
-        self._say("drain", what)
 
 
 def token_of(text: str) -> bytes:

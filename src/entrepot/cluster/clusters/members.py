@@ -67,6 +67,7 @@ class Members(Membership, Overseer):
         self._waiting: dict[Onlooker, None] = {}  # who has something to be told
         self._alarm: _Told | None = None
         self._said: dict[str, None] = {}
+        self.hidden = False  # this node serves nobody: others are not told where it is
         self.backups: Backups | None = None  # that this node hosts for others, where it may
         topology.overseers.append(self)
 

@@ -30,12 +30,6 @@ _BACKUP_COPY: Final = [
     *obeyed("allow-failback:flag=false restart-backup:flag=true"),
     *no_effect("Artemis itself has dropped it", "failback-delay:number"),
 ]
-_SCALE_DOWN: Final = Slot(
-    "scale-down",
-    does=Does.REFUSED,
-    why="a backup serves what it takes over",
-    remedy="give <scale-down> to the <primary-only> of another broker",
-)
 _COLOCATED: Final = Slot(
     "colocated",
     does=Does.REFUSED,
@@ -60,7 +54,8 @@ HA_KINDS: Final = [
         no_effect("each message is settled when the other node has it", "commit-interval:number=-1"),
         Slot("connectors", ("scale-down-connectors",)),
         Slot("discovery-group-ref", ("discovery-group-ref",)),
-        about="at a stop in order, all messages go to another node of the first cluster connection",
+        about="all messages go to another node of the first cluster connection: at a stop in order, or, of a backup, "
+        "as soon as it takes over",
     ),
     Kind(
         "scale-down-connectors",
@@ -102,7 +97,7 @@ HA_KINDS: Final = [
         "backup",
         _PART,
         obeyed("allow-failback:flag restart-backup:flag"),
-        Slot("scale-down", does=Does.OTHERWISE, why="a backup serves what it takes over"),
+        Slot("scale-down", ("scale-down",)),
         about="a broker that serves while its primary cannot",
     ),
     Kind(
@@ -129,7 +124,7 @@ HA_KINDS: Final = [
         _BACKUP_COPY,
         _VOTES,
         _MANAGER,
-        _SCALE_DOWN,
+        Slot("scale-down", ("scale-down",)),
         about="a broker that has a copy, and serves while the primary cannot",
     ),
     Kind(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from entrepot.base.errors import InvalidConfiguration, InvalidOption, InvalidURI
 from entrepot.base.settings import I64_MAX, Dialect, Unit
 from entrepot.base.uri import Composite, Endpoint, parse
@@ -83,6 +85,8 @@ class _Reader:
     def peering(self) -> Peering:
         clusters = self.within("cluster-connections", "cluster-connection", CLUSTER_URI)
         password = self.text(self.root, "cluster-password")
+        shared = self.within("ha-policy", "shared-store")
+        alone = self.within("ha-policy", "primary-only", "live-only")
         return Peering(
             at=Position(1, "configuration/core/name"),
             listeners=tuple(
@@ -110,7 +114,8 @@ class _Reader:
                 for one in self.within("address-settings", "address-setting")
                 if self.number(one, "redistribution-delay", -1) >= 0
             ),
-            scale_down=self._scale_down(),
+            scale_down=self._scales_down(alone) or self._drains([*shared, *self.within("ha-policy", REPLICATED)]),
+            hosted_scale_down=self._drains([one for each in shared for one in each.named("colocated")]),
             grouping=self._grouping(),
             flaws=tuple(self.flaws),
         )
@@ -299,8 +304,14 @@ class _Reader:
             user=self.text(element, "user"),
         )
 
-    def _scale_down(self) -> ScaleDownEntry | None:
-        for policy in self.within("ha-policy", "primary-only", "live-only"):
+    def _drains(self, policies: list[Element]) -> ScaleDownEntry | None:
+        """Return what the backup of ``policies`` does with what it takes over."""
+        backups = [one for policy in policies for name in ("backup", "slave") for one in policy.named(name)]
+        found = self._scales_down(backups)
+        return None if found is None else replace(found, of_backup=True)
+
+    def _scales_down(self, policies: list[Element]) -> ScaleDownEntry | None:
+        for policy in policies:
             for element in policy.named("scale-down"):
                 if self.flag(element, "enabled", True):
                     below = element.named("connectors")

@@ -41,10 +41,10 @@ def sharing(reader: PartReader, core: Bean) -> Sharing | None:
         return _colocated(reader, core, colocated)
     if shared is not None:
         part = _part(reader, shared)
-        return None if part is None else _shared(part)
+        return None if part is None else _shared(reader, core, part)
     if copied is not None:
         part = _part(reader, copied)
-        return None if part is None else _copied(reader, part)
+        return None if part is None else _copied(reader, core, part)
     return None
 
 
@@ -56,14 +56,26 @@ def _part(reader: PartReader, policy: Bean) -> Bean | None:
     return parts[0]
 
 
-def _shared(part: Bean) -> Sharing:
+def _shared(reader: PartReader, core: Bean, part: Bean) -> Sharing:
     backup = part.kind.name == "backup"
     return Sharing(
         part=BACKUP if backup else PRIMARY,
         failover_on_shutdown=bool(part.get("failover-on-shutdown", False)),
         allow_failback=bool(part.get("allow-failback", True)) if backup else False,
         restart_backup=bool(part.get("restart-backup", True)) if backup else True,
+        drains=backup and _drains(reader, core, part),
     )
+
+
+def _drains(reader: PartReader, core: Bean, part: Bean) -> bool:
+    """Return whether a backup gives away what it takes over."""
+    given = part.one("scale-down")
+    if given is None or not given.get("enabled", True):
+        return False
+    if not peering(core.element, reader.sources).clusters:
+        what = "there is no cluster: nobody could take what this backup took over"
+        reader.error(given, what, "add a <cluster-connection> with another broker, or take it out: the backup serves")
+    return True
 
 
 def _colocated(reader: PartReader, core: Bean, bean: Bean) -> Sharing:
@@ -86,12 +98,12 @@ def _colocated(reader: PartReader, core: Bean, bean: Bean) -> Sharing:
     listed = bean.one("excludes")
     excluded = [] if listed is None else listed.many("connector-ref")
     _check_ports(reader, core, bean, {each.text("content"): each for each in excluded}, offset * most)
-    alone = _shared(primaries[0]) if primaries else Sharing(part=PRIMARY, failover_on_shutdown=False)
+    alone = _shared(reader, core, primaries[0]) if primaries else Sharing(part=PRIMARY, failover_on_shutdown=False)
     backup = Sharing(part=BACKUP, failover_on_shutdown=False, allow_failback=True)
     return replace(
         alone,
         colocation=Colocation(
-            backup=_shared(backups[0]) if backups else backup,
+            backup=_shared(reader, core, backups[0]) if backups else backup,
             requests=bool(bean.get("request-backup", False)),
             backups_max=most,
             retries=int(bean.get("backup-request-retries", -1)),
@@ -132,7 +144,7 @@ def _check_ports(reader: PartReader, core: Bean, bean: Bean, excluded: dict[str,
             reader.error(bean, what, "lower backup-port-offset or max-backups")
 
 
-def _copied(reader: PartReader, part: Bean) -> Sharing:
+def _copied(reader: PartReader, core: Bean, part: Bean) -> Sharing:
     """A store of its own. Its stop hands over to whoever is in sync, whatever its part (artemis.md 2.3)."""
     backup = part.kind.name == "replicated-backup"
     return Sharing(
@@ -140,6 +152,7 @@ def _copied(reader: PartReader, part: Bean) -> Sharing:
         part=BACKUP if backup else PRIMARY,
         allow_failback=bool(part.get("allow-failback", False)) if backup else False,
         restart_backup=bool(part.get("restart-backup", True)) if backup else True,
+        drains=backup and _drains(reader, core, part),
         copies=Copying(
             kept=int(part.get("max-saved-replicated-journals-size", 2)),
             patience=int(part.get("initial-replication-sync-timeout", 30_000)) * MILLISECOND,

@@ -94,7 +94,11 @@ def test_a_lock_manager_becomes_a_locker(inside: str, locker: str) -> None:
         (replicated(manager("zookeeper.CuratorDistributedLockManager")), "is not told its connect-string"),
         (replicated(manager("file.FileBasedLockManager", locks_folder="/l", more="1")), "has no property 'more'"),
         (replicated(manager("Mine", a="b")), "'Mine' is a class of Java, and no locker is known for it"),
-        (replicated("<scale-down/>", "backup"), "a backup serves what it takes over"),
+        (replicated("<scale-down/>", "backup"), "nobody could take what this backup took over"),
+        (
+            "<ha-policy><shared-store><backup><scale-down/></backup></shared-store></ha-policy>",
+            "nobody could take what this backup took over",
+        ),
         ("<ha-policy><replication><colocated/></replication></ha-policy>", "no place to replicate to"),
         ("<ha-policy><shared-store><colocated/><backup/></shared-store></ha-policy>", "beside <primary> or <backup>"),
         (colocated("<max-backups>-1</max-backups>"), "-1 is no number of backups"),
@@ -186,3 +190,22 @@ def test_a_port_that_there_is_not_is_said_before_a_backup_needs_it() -> None:
     text = colocated("<max-backups>2</max-backups><backup-port-offset>2000</backup-port-offset>")
     errors = said(read(document(CLUSTERED + text, acceptors=acceptors)), Severity.ERROR)
     assert errors == ["the acceptor 'a' would listen on 65616, which is no port"]
+
+
+@pytest.mark.parametrize(("inside", "drains"), [("", True), ("<enabled>false</enabled>", False)])
+def test_a_backup_with_a_copy_gives_away_what_it_takes_over(inside: str, drains: bool) -> None:
+    made = config(CLUSTERED + replicated(f"<scale-down>{inside}</scale-down>", "backup"))
+    assert made.sharing is not None
+    assert made.sharing.drains == drains
+    assert (made.peering.scale_down is not None) == drains
+
+
+@pytest.mark.parametrize(("inside", "drains"), [("", True), ("<enabled>false</enabled>", False)])
+def test_a_backup_gives_away_what_it_takes_over(inside: str, drains: bool) -> None:
+    policy = f"<ha-policy><shared-store><backup><scale-down>{inside}</scale-down></backup></shared-store></ha-policy>"
+    made = config(CLUSTERED + policy)
+    assert made.sharing is not None
+    assert (made.sharing.drains, shared_store(made.sharing).drains) == (drains, drains)
+    down = made.peering.scale_down
+    assert (None if down is None else down.of_backup) == (True if drains else None)
+    assert made.peering.hosted_scale_down is None
