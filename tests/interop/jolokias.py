@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,16 +27,7 @@ PLACES: Final = {"classic": "api/jolokia", "artemis": "console/jolokia"}
 
 def agent() -> Path:
     """Return the agent. Raises maven.Unavailable."""
-    jar = maven.CACHE / "jolokia-agent.jar"
-    if not jar.exists():
-        folder = maven.CACHE / f"agent.{os.getpid()}"
-        command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={AGENT}", f"-DoutputDirectory={folder}"]
-        done = subprocess.run(command, capture_output=True, timeout=maven.PATIENCE_S, check=False)
-        if done.returncode:
-            raise maven.Unavailable("no Maven repository has Jolokia's agent")
-        next(folder.glob("*.jar")).rename(jar)
-        shutil.rmtree(folder)
-    return jar
+    return maven.file(AGENT)
 
 
 @contextmanager

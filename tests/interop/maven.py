@@ -55,3 +55,21 @@ def jars(*wanted: str) -> Path:
         assert place.is_dir()
     shutil.rmtree(work, ignore_errors=True)
     return place
+
+
+def file(wanted: str) -> Path:
+    """Return one artifact (``group:artifact:version:type``, then a classifier or none) alone. Raises Unavailable."""
+    group, artifact, version, kind, *rest = wanted.split(":")
+    place = CACHE / f"{'-'.join([artifact, version, *rest])}.{kind}"
+    if place.exists():
+        return place
+    if not shutil.which("mvn"):
+        raise Unavailable("no mvn on the PATH; Debian: apt install maven")
+    folder = CACHE / f"file.{os.getpid()}"
+    command = ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={wanted}", f"-DoutputDirectory={folder}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    if done.returncode:
+        raise Unavailable(f"no Maven repository has {wanted} of {group}: {done.stdout[-300:]}")
+    next(folder.iterdir()).rename(place)
+    shutil.rmtree(folder)
+    return place

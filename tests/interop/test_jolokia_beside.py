@@ -137,7 +137,7 @@ def table(family: str, ours: dict[str, dict[str, Any]], real: dict[str, dict[str
         f"<!-- Written by tests/interop/test_jolokia_beside.py with ENTREPOT_TABLES. -->\n# Jolokia beside {title}\n",
         "Both held the same: three messages in a queue, one delivered to a durable subscription. *Absent* is what is\n"
         "not measured or does not exist here. *Different* is what depends on the machine, the program or defaults;\n"
-        "the console's own connection and queue for answers are counted here, advisories and idle producers not.",
+        "the console's own connection and queue for answers are counted here, advisories not.",
     ]
     for kind, values in real.items():
         same = [name for name in values if name in ours[kind] and ours[kind][name] == values[name]]

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -129,6 +130,8 @@ def test_a_graceful_stop_hands_over_at_once(start: Start, tmp_path: Path) -> Non
     events = [(line["event"], line["broker"]) for line in Ledger(tmp_path / "data").read()]
     assert events == [("master", "alpha"), ("released", "alpha"), ("master", "beta")]
     assert "handed over" in Ledger(tmp_path / "data").read()[-1]["why"]
+    codes = [re.findall("AMQ2210(?:07|10)", broker.text()) for broker in (master, backup)]
+    assert codes == [["AMQ221007"], ["AMQ221010"]]
 
 
 @pytest.mark.timeout(60 + 30 * ROUNDS)

@@ -130,6 +130,7 @@ KNOWN: Final = (
     Known("LOG-4007", "", "AMQ222116", "unable to start broadcast group"),
     Known("LOG-4009", "", "AMQ222181", "Unable to scaleDown messages"),
     Known("LOG-4010", "", "AMQ222181", "Unable to scaleDown messages"),
+    Known("LOG-5001", "it was a backup; ", "AMQ221010", "Backup Server is now active"),
     Known("LOG-5001", "", "AMQ221007", "Server is now active"),
     Known(
         "LOG-5002",

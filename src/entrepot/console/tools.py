@@ -357,7 +357,8 @@ async def _subscribers_xml(beans: ClassicBeans) -> list[str]:
             "active": str(said["Active"]).lower(),
         }
         words = {"pendingQueueSize": "PendingQueueSize", "dispatchedQueueSize": "DispatchedQueueSize"}
-        words |= {"dispatchedCounter": "DispatchedCounter", "dequeueCounter": "DequeueCounter"}
+        words |= {"dispatchedCounter": "DispatchedCounter", "enqueueCounter": "EnqueueCounter"}
+        words |= {"dequeueCounter": "DequeueCounter"}
         title = " ".join(f"{word}={quoteattr(str(value or ''))}" for word, value in head.items())
         stats = " ".join(f'{word}="{said[name]}"' for word, name in words.items())
         lines += [f"<subscriber {title}>", f"<stats {stats}/>", "</subscriber>"]

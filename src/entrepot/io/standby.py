@@ -60,6 +60,8 @@ ANSWER_WITHIN_S: Final = 0.2
 
 log: Final = logging.getLogger("entrepot.ha")
 
+SLAVE_MODE: Final = "this broker is in slave mode"  # by these words `known_codes` knows the line
+
 
 class Standby:
     """Call `win`, then serve as long as `holds`; `lost` is called on the loop when that is over. End with `release`."""
@@ -132,7 +134,8 @@ class Standby:
         if self.options.part == PRIMARY:
             self._asking.over()
         self.role.signal(Signal.WON)
-        log.info("%s is the master now, epoch %d: %s", self.mine.name, self.grant.epoch, self.grant.why)
+        before = "it was a backup; " if SLAVE_MODE in self._told else ""
+        log.info("%s is the master now, epoch %d: %s", self.mine.name, self.grant.epoch, before + self.grant.why)
         self._watch_out()
         return self.grant
 
@@ -378,12 +381,12 @@ class Standby:
         elif holder is not None and holder.released and holder.reserved:
             self._say(f"waits: {holder.describe()} left the store {self.directory} to its primary ({holder.reserved})")
         elif holder is None:
-            self._say(f"waits: the store {self.directory} is locked by another server; this broker is in slave mode")
+            self._say(f"waits: the store {self.directory} is locked by another server; {SLAVE_MODE}")
         elif not holder.released:
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(holder.since / 1000))
             self._say(
                 f"waits: the store {self.directory} is locked by another server, {holder.describe()}, epoch "
-                f"{holder.epoch}, since {since}; this broker is in slave mode"
+                f"{holder.epoch}, since {since}; {SLAVE_MODE}"
             )
 
     def _say(self, text: str, level: int = logging.INFO) -> None:

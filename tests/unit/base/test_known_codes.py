@@ -41,6 +41,8 @@ def test_no_row_hides_behind_one_that_takes_all() -> None:
         ("LOG-1008", "message.dropped orders code=full", "AMQ222039"),
         ("LOG-3008", "1.2.3.4:5: refused: User name [x] or password is invalid.", "AMQ222216 AMQ229031"),
         ("LOG-3001", "listening on stomp://x", "AMQ221020"),
+        ("LOG-5001", "b is the master now, epoch 2: it was a backup; broker a handed over", "AMQ221010"),
+        ("LOG-5001", "a is the master now, epoch 1: the store is new", "AMQ221007"),
         ("LOG-5003", "b waits: the store s is locked by another server; this broker is in slave mode", "AMQ221109"),
     ],
 )

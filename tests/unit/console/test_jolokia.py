@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 
 from entrepot.base.errors import InvalidDestination, LimitExceeded, Refused
 from entrepot.console.jolokia.answering import answer
-from entrepot.console.jolokia.artemis import ArtemisBeans, _ours, _typed
+from entrepot.console.jolokia.artemis import ArtemisBeans, _ours, _typed, composite
 from entrepot.console.jolokia.classic import ClassicBeans
 from entrepot.console.jolokia.names import ObjectName, plain, quoted, unquoted
 from entrepot.console.jolokia.requests import BODY_MAX, BULK_MAX, JolokiaRequest, echoed, of_body, of_path, split
@@ -75,7 +75,7 @@ class Table:
             raise InvalidDestination(f"AMQ229017: Queue {name} does not exist")
         if operation == "describe":
             return self.queues[name]
-        return {"purge": 3, "moveMessages": 2}.get(operation)
+        return {"purge": 3, "moveMessages": 2, "browse": []}.get(operation)
 
 
 def ask(table: Table, raw: dict[str, Any], *, artemis: bool = False, **config: str) -> dict[str, Any]:
@@ -200,6 +200,40 @@ def test_list_shows_types_and_its_depth_is_bounded() -> None:
     assert listed[name]["op"]["purge"]["ret"] == "void"
     shallow = ask(table, {"type": "list", "config": {"maxDepth": 1}})["value"]
     assert shallow == {"org.apache.activemq": 1}
+
+
+def test_names_keep_the_order_of_their_properties_for_who_wants_that() -> None:
+    table = Table(queue("orders", 7))
+    keys = ('broker="b"', "component=addresses", 'address="orders"')
+    keys += ("subcomponent=queues", 'routing-type="anycast"', 'queue="orders"')
+    pattern = "org.apache.activemq.artemis:subcomponent=queues,*"
+    for raw in ({"type": "search", "mbean": pattern}, {"type": "read", "mbean": pattern, "attribute": "MessageCount"}):
+        (kept,) = ask(table, raw, artemis=True, canonicalNaming="false")["value"]
+        assert kept == "org.apache.activemq.artemis:" + ",".join(keys)
+        (sorted_,) = ask(table, raw, artemis=True)["value"]
+        assert sorted_ == "org.apache.activemq.artemis:" + ",".join(sorted(keys))
+    listed = ask(table, {"type": "list", "path": "org.apache.activemq.artemis"}, artemis=True, canonicalNaming="false")
+    assert ",".join(keys) in listed["value"]
+
+
+def test_a_browsed_message_is_written_as_artemis_does() -> None:
+    row = dict.fromkeys(("userID", "protocol", "durable", "redelivered", "timestamp", "expiration", "priority"), 0)
+    row |= {"messageID": 2**40, "address": "a", "size": 9, "type": 4, "largeMessage": True, "preview": "00ff7f"}
+    row["properties"] = {"s": "x", "i": 7, "l": 2**31, "b": True, "d": 1.5, "none": None}
+    said = composite(row)
+    assert (said["messageID"], said["persistentSize"], said["type"]) == (str(2**40), 9, 4)
+    assert said["BodyPreview"] == [0, -1, 127]
+    typed = {kind: said[f"{kind}Properties"] for kind in ("String", "Int", "Long", "Boolean", "Double", "Short")}
+    assert typed == {
+        "String": {"s": "x"},
+        "Int": {"i": 7},
+        "Long": {"l": 2**31},
+        "Boolean": {"b": True},
+        "Double": {"d": 1.5},
+        "Short": None,
+    }
+    older = {name: row[name] for name in row if name not in ("type", "largeMessage", "preview")} | {"text": "hello"}
+    assert [composite(older)[name] for name in ("type", "largeMessage", "text")] == [3, False, "hello"]
 
 
 def test_every_attribute_that_list_shows_can_be_read() -> None:

@@ -130,7 +130,7 @@ async def _value(request: JolokiaRequest, beans: Beans) -> object:
         raise Refused("notifications are not pushed", remedy="read the address activemq.notifications, or ask again")
     name = ObjectName.parse(request.mbean)
     if request.type == "search":
-        return sorted(str(bean.name) for bean in await beans.find(name))
+        return sorted(bean.name.written(canonical=request.canonical) for bean in await beans.find(name))
     if request.type == "read":
         return await _read(request, name, beans)
     bean = await _one(name, beans)
@@ -180,7 +180,7 @@ async def _read(request: JolokiaRequest, name: ObjectName, beans: Beans) -> obje
     for bean in found:
         some = [one for one in wanted if one in bean.attributes] if wanted is not None else None
         if some or wanted is None:
-            shown[str(bean.name)] = _attributes(bean, some, ignores=True)
+            shown[bean.name.written(canonical=request.canonical)] = _attributes(bean, some, ignores=True)
     if not shown:
         raise NoSuchAttribute(f"No matching attributes {wanted} found on MBeans of {name}")
     return shown
@@ -212,7 +212,7 @@ async def _list(request: JolokiaRequest, beans: Beans) -> object:
     pattern = ObjectName(beans.domain, {}, more=True)
     if len(path) > 1:
         pattern = ObjectName.parse(f"{beans.domain}:{path[1]}")
-    found = {bean.name.listed(): bean.shape for bean in await beans.find(pattern)}
+    found = {bean.name.listed(canonical=request.canonical): bean.shape for bean in await beans.find(pattern)}
     if len(path) > 1 and not found:
         raise NoSuchBean(f"{beans.domain}:{path[1]}")
     if request.flag("listCache"):

@@ -27,6 +27,9 @@ COMPONENTS: Final = {
 }
 WHOLE: Final = ("int", "long", "java.lang.Integer", "java.lang.Long", "short", "byte")
 SENDS: Final = "sendMessage"
+BROWSES: Final = "browse"
+INT_MAX: Final = 2**31 - 1
+TEXT: Final = 3  # the kind of a message with a text
 
 
 class ArtemisBeans:
@@ -129,7 +132,8 @@ class ArtemisBeans:
         async def invoke(operation: str, arguments: list[Any]) -> object:
             if operation == SENDS:
                 return await self._send(row, arguments)
-            return await self.asker.ask(resource, operation, *_typed(form, operation, arguments))
+            told = await self.asker.ask(resource, operation, *_typed(form, operation, arguments))
+            return [composite(one) for one in told] if operation == BROWSES else told
 
         return Bean(ObjectName(DOMAIN, properties), readers(table, row), invoke, form)
 
@@ -142,6 +146,47 @@ class ArtemisBeans:
         place = f"{'topic' if multicast else 'queue'}://{row['address']}"
         persistent = str(durable).lower() == "true"
         return str(await self.send(place, str(body or ""), headers or {}, {"persistent": persistent}) or "")
+
+
+def composite(row: Row) -> Row:
+    """Return a message that is listed as Artemis writes one that is browsed: its properties by their types.
+
+    What they were in Java beyond that is not known: a number is an int where it fits in one.
+    """
+    properties = row["properties"]
+    typed = {kind: {name: one for name, one in properties.items() if _kind(one) == kind} for kind in KINDS}
+    said: Row = {
+        "address": row["address"],
+        "messageID": str(row["messageID"]),
+        "userID": row["userID"],
+        "type": row.get("type", TEXT if "text" in row else 0),  # an older broker tells neither
+        "durable": row["durable"],
+        "expiration": row["expiration"],
+        "priority": row["priority"],
+        "redelivered": row["redelivered"],
+        "timestamp": row["timestamp"],
+        "protocol": row["protocol"],
+        "persistentSize": row["size"],
+        "largeMessage": row.get("largeMessage", False),
+        "PropertiesText": "{" + ", ".join(f"{name}={one}" for name, one in properties.items()) + "}",
+        **{f"{kind}Properties": found or None for kind, found in typed.items()},
+    }
+    if "preview" in row:
+        said["BodyPreview"] = [octet - 256 if octet > 127 else octet for octet in bytes.fromhex(row["preview"])]
+    else:
+        said["text"] = row.get("text")
+    return said
+
+
+KINDS: Final = ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "String")
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "Boolean"
+    if isinstance(value, int):
+        return "Int" if -INT_MAX - 1 <= value <= INT_MAX else "Long"
+    return "Double" if isinstance(value, float) else "String" if isinstance(value, str) else ""
 
 
 def _ours(name: str) -> str:

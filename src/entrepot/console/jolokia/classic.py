@@ -83,6 +83,7 @@ SUBSCRIPTION: Final[Readers] = {
     "DestinationTopic": lambda row: row["queueType"] != "anycast",
     "DispatchedCounter": lambda row: int(row["messagesDelivered"]),
     "DispatchedQueueSize": lambda row: int(row["messagesInTransit"]),
+    "EnqueueCounter": lambda row: row["entered"],
     "Durable": lambda row: row["durable"],
     "MessageCountAwaitingAcknowledge": lambda row: int(row["messagesInTransit"]),
     "Network": lambda row: False,
@@ -354,6 +355,7 @@ class ClassicBeans:
             subscription = _subscription(queue, client) if durable and queue is not None else None
             row = {**row, "active": True, "durable": durable, "subscription": subscription}
             row["pending"] = queue.waiting if durable and queue is not None else 0
+            row["entered"] = queue.accepted if durable and queue is not None else int(row["messagesDelivered"])
             ident = (
                 f"Durable({plain(client)}_{plain(subscription or '')})"
                 if durable
@@ -369,6 +371,7 @@ class ClassicBeans:
             client, _, subscription = queue.name.partition(".")
             row = dict.fromkeys(("messagesDelivered", "messagesInTransit", "priority"), 0)
             row |= {"active": False, "durable": True, "subscription": subscription, "pending": queue.waiting}
+            row["entered"] = queue.accepted
             row |= {"clientID": client, "connection": "", "address": queue.address, "queueType": "multicast"}
             row |= {"filter": queue.selector, "status": "OK", "user": "", "queue": queue.name}
             keys = {"destinationType": "Topic", "destinationName": plain(queue.address), "clientId": plain(client)}

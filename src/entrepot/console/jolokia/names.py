@@ -75,9 +75,14 @@ class ObjectName:
         """Return the canonical name: properties by their keys."""
         return f"{self.domain}:{self.listed()}"
 
-    def listed(self) -> str:
+    def written(self, *, canonical: bool) -> str:
+        """Return the name; not ``canonical``: properties in the order in which a broker in Java registers them."""
+        return f"{self.domain}:{self.listed(canonical=canonical)}"
+
+    def listed(self, *, canonical: bool = True) -> str:
         """Return its properties as `list` writes them."""
-        return ",".join(f"{key}={self.properties[key]}" for key in sorted(self.properties))
+        keys = sorted(self.properties) if canonical else self.properties
+        return ",".join(f"{key}={self.properties[key]}" for key in keys)
 
 
 def plain(part: str) -> str:

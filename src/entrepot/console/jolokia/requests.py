@@ -71,9 +71,14 @@ class JolokiaRequest:
         """Whether the value of one attribute is asked for, and not an object of several."""
         return isinstance(self.attribute, str)
 
-    def flag(self, name: str) -> bool:
+    @property
+    def canonical(self) -> bool:
+        """Whether the properties of names are sorted: the tree of hawtio follows their order, and wants it kept."""
+        return self.flag("canonicalNaming", default=True)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
         """Return an option that is yes or no."""
-        return str(self.config.get(name, "")).lower() == "true"
+        return str(self.config.get(name, default)).lower() == "true"
 
     def number(self, name: str) -> int:
         """Return an option that is a number; 0 for none, or one below. Raises Refused."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from entrepot.base.environment import UNLIMITED
 from entrepot.core.addressing.binding import Address, Binding
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
@@ -15,7 +14,7 @@ from entrepot.core.operators.leaving import refuse_replay
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.posting import post
 from entrepot.core.operators.roles import role_rows, roles
-from entrepot.core.operators.tables import is_paging, is_paused, queues_of, routing_types
+from entrepot.core.operators.tables import filled, is_paging, is_paused, queues_of, remembered_ids, routing_types
 from entrepot.core.operators.upkeep import Purge
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES, Destination
@@ -78,7 +77,7 @@ class AddressControl(Control):
             "internal": lambda: False,
             "temporary": lambda: any(queue.temporary for queue in self.queues()),
             "retroactiveResource": lambda: False,
-            "currentDuplicateIdCacheSize": self._ids,
+            "currentDuplicateIdCacheSize": lambda: remembered_ids(broker, address),
             "roles": lambda: role_rows(broker, address.name),
             "rolesAsJSON": lambda: json_of(roles(broker, address.name)),
         }
@@ -108,11 +107,6 @@ class AddressControl(Control):
         types = routing_types(self.broker, self.address)
         return MULTICAST if types == [ROUTING_NAMES[MULTICAST]] else ANYCAST
 
-    def _ids(self) -> int:
-        """Return how many duplicate ids are remembered here."""
-        known = self.broker.sending.duplicates.addresses.get(self.address.name)
-        return 0 if known is None else len(known.ids)
-
     def _forget_ids(self, given: Arguments) -> Forgetting:
         """Forget them; the answer is whether that was done."""
         return Forgetting(self.broker, self.address.name)
@@ -140,17 +134,6 @@ class AddressControl(Control):
 
     def _purge(self, given: Arguments) -> Several:
         return Several([Counted(Purge(self.broker, queue.name)) for queue in self.queues()])
-
-
-def filled(queue: Queue) -> int:
-    """Return how much ``queue`` has in memory of what it may, in octets or in messages; 0 where it has no limit."""
-    backlog, policy = queue.backlog, queue.policy
-    found = 0
-    if 0 < policy.max_octets < UNLIMITED:
-        found = 100 * int(backlog.octets) // int(policy.max_octets)
-    if policy.counts and 0 < policy.max_messages < UNLIMITED:
-        found = max(found, 100 * int(backlog.count - backlog.paged_count) // int(policy.max_messages))
-    return found
 
 
 def address_named(broker: BrokerCore, name: str) -> Address:

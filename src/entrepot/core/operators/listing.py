@@ -11,11 +11,13 @@ from entrepot.base.errors import EntrepotError, Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.queue import Queue
-from entrepot.model.message import Message
+from entrepot.model.message import BODY_BYTES, BODY_MAP, BODY_OBJECT, BODY_STREAM, BODY_TEXT, Message
 from entrepot.model.predicate import Predicate
 
 BROWSE_STEP: Final = 200
 SHOWN_CHARACTERS: Final = 256  # of a body or a property: management-message-attribute-size-limit of Artemis
+TYPES: Final = {BODY_OBJECT: 2, BODY_TEXT: 3, BODY_BYTES: 4, BODY_MAP: 5, BODY_STREAM: 6}
+"""Kind of a body -> the number that Artemis has for it; 0 is none of these."""
 PAGE_MOST: Final = 1_000
 ABSENT: Final = object()
 
@@ -150,7 +152,10 @@ class Listing:
 
 
 def message_row(broker: BrokerCore, message: Message) -> dict[str, Any]:
-    """Return ``message`` as management shows it, names as Artemis has them; long texts are cut."""
+    """Return ``message`` as management shows it, names as Artemis has them; long texts are cut.
+
+    ``type`` is the kind of its body, a number of `TYPES`; ``preview`` the first octets of one of bytes, in hexadecimal.
+    """
     row: dict[str, Any] = {
         "messageID": int(message.number),
         "userID": broker.ids.identity_of(message),
@@ -162,6 +167,8 @@ def message_row(broker: BrokerCore, message: Message) -> dict[str, Any]:
         "redelivered": message.redelivered,
         "protocol": message.language.name,
         "size": len(message.raw),
+        "type": 0,
+        "largeMessage": message.rare is not None and message.rare.large_id != 0,
     }
     properties: dict[str, Any] = {} if message.rare is None else dict(message.rare.annotations)
     try:
@@ -170,8 +177,11 @@ def message_row(broker: BrokerCore, message: Message) -> dict[str, Any]:
         row["unreadable"] = error.message
     else:
         properties.update(said.properties)
+        row["type"] = TYPES.get(said.body_kind, 0)
         if isinstance(said.body, str):
             row["text"] = _cut(said.body)
+        elif said.body_kind == BODY_BYTES and isinstance(said.body, bytes):
+            row["preview"] = said.body[:SHOWN_CHARACTERS].hex()
     row["properties"] = {name: _shown(value) for name, value in properties.items()}
     return row
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar
 
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, UNLIMITED
 from entrepot.base.errors import Refused
 from entrepot.core.addressing.binding import Address
 from entrepot.core.broker import BrokerCore
@@ -126,7 +126,10 @@ def address_columns(broker: BrokerCore) -> Columns:
         "temporary": Column(lambda one: any(queue.temporary for queue in queues_of(one))),
         "autoCreated": Column(lambda one: not one.created_by_operator),
         "paused": Column(is_paused),
+        "currentDuplicateIdCacheSize": Column(lambda one: remembered_ids(broker, one)),
+        "retroactiveResource": Column(lambda one: False),
         "messageCount": Column(lambda one: sum(int(queue.count) for queue in queues_of(one))),
+        "addressLimitPercent": Column(lambda one: max((filled(queue) for queue in queues_of(one)), default=0)),
         "addressSize": Column(lambda one: sum(int(queue.backlog.octets) for queue in queues_of(one))),
         "paging": Column(is_paging),
     }
@@ -146,6 +149,23 @@ def is_paused(address: Address) -> bool:
 def is_paging(address: Address) -> bool:
     """Return whether some of what waits is on disk only."""
     return any(queue.backlog.paged_count > 0 for queue in queues_of(address))
+
+
+def filled(queue: Queue) -> int:
+    """Return how much ``queue`` has in memory of what it may, in octets or in messages; 0 where it has no limit."""
+    backlog, policy = queue.backlog, queue.policy
+    found = 0
+    if 0 < policy.max_octets < UNLIMITED:
+        found = 100 * int(backlog.octets) // int(policy.max_octets)
+    if policy.counts and 0 < policy.max_messages < UNLIMITED:
+        found = max(found, 100 * int(backlog.count - backlog.paged_count) // int(policy.max_messages))
+    return found
+
+
+def remembered_ids(broker: BrokerCore, address: Address) -> int:
+    """Return how many duplicate ids are remembered at ``address``."""
+    known = broker.sending.duplicates.addresses.get(address.name)
+    return 0 if known is None else len(known.ids)
 
 
 def routing_types(broker: BrokerCore, address: Address) -> list[str]:
@@ -230,6 +250,11 @@ class Consuming:
         self.connection: Final = connection
 
 
+def client_of(one: Consuming) -> str:
+    """Return the client id of a consumer: its own, else that of its connection."""
+    return one.reader.client_id or ("" if one.connection is None else one.connection.client_id)
+
+
 def consumers(broker: BrokerCore, census: Census) -> Iterator[Consuming]:
     """Return every consumer, queue by queue."""
     known = {one.id: one for one in census.views()}
@@ -247,7 +272,7 @@ def consumer_columns(broker: BrokerCore) -> Columns:
     return {
         "id": Column(lambda one: int(one.consumer.key)),
         "session": Column(lambda one: one.reader.session or str(one.reader.origin)),
-        "clientID": Column(lambda one: one.reader.client_id),
+        "clientID": Column(client_of),
         "user": Column(lambda one: one.reader.user),
         "validatedUser": Column(lambda one: one.reader.user),
         "protocol": Column(lambda one: "" if one.connection is None else one.connection.protocol),

@@ -88,6 +88,14 @@ class Sending:
             identity.advisories.producer_added(info)
         self.replies.answer(info, False)
 
+    def described(self) -> dict[str, str]:
+        """Return the addresses of the producers that are open, by their ids; "" for one that names none."""
+        known: dict[str, str] = {}
+        for producer_id, info in self.producers.items():
+            where = info.destination
+            known[text_of(producer_id)] = "" if where is None else where.physical_name or ""
+        return known
+
     def end_producer(self, producer_id: ProducerId) -> None:
         """A producer is closed, or its connection is gone."""
         if self.producers.pop(producer_id, None) is not None:

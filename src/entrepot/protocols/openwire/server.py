@@ -17,6 +17,7 @@ from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError
 from entrepot.core.guiding import HERE, THERE
 from entrepot.core.transactions.transaction import State
+from entrepot.model.connected import SessionView
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.codec import Decoder, Encoder
@@ -274,6 +275,12 @@ class OpenWireSession(CommandSession[Structure]):
     def readers(self) -> int:
         """Return how many consumers it has."""
         return 0 if self.consuming is None else len(self.consuming.consumers)
+
+    def sessions(self, opened: int) -> list[SessionView]:
+        """Return the connection as one session, with its producers: those of OpenWire are the client's own matter."""
+        number = str(self.number)
+        open_ones = {} if self.sending is None else self.sending.described()
+        return [SessionView(number, number, self.subject.name, self.client_id, self.readers(), open_ones, opened)]
 
     def describe(self) -> dict[str, str]:
         """Return what an operator wants to know."""

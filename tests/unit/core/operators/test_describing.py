@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators import upkeep
 from entrepot.core.operators.census import Census
@@ -63,6 +65,17 @@ def test_operations_of_our_own_that_change_something_are_no_views() -> None:
     known |= set(control(rig.broker, Census(), "queue.q.000").operations())
     views = {name for name in known if OWN_VIEWS.fullmatch(name)}
     assert {name for name in views if not name.startswith("describe")} == {"explain", "where"}
+
+
+def test_addresses_and_messages_are_listed_with_what_consoles_show() -> None:
+    rig = Rig({"Half": {"max_messages": "4"}})
+    rig.send_all("Half", ["a", "b"])
+    page, _ = done(control(rig.broker, Census(), "broker").call("listAddresses", ["", 1, 10]))
+    (row,) = msgspec.json.decode(page)["data"]
+    names = ("addressLimitPercent", "currentDuplicateIdCacheSize", "retroactiveResource", "messageCount")
+    assert [row[name] for name in names] == ["50", "0", "false", "2"]
+    found, _ = done(control(rig.broker, Census(), "queue.Half").call("browse", [1, 10, ""]))
+    assert [(one["type"], one["largeMessage"]) for one in found] == [(0, False)] * 2  # nobody reads the kit's language
 
 
 def test_a_broker_and_an_address_say_what_artemis_asks_for() -> None:

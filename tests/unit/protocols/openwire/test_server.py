@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entrepot.core.operators.census import Census
+from entrepot.core.operators.controls import control
 from entrepot.core.operators.explain import explain
 from entrepot.core.transactions.transaction import OCTETS_MAX
 from entrepot.protocols.openwire.commands import (
@@ -825,3 +826,23 @@ def test_a_consumer_that_pulls_and_does_not_ask_is_said_to_give_no_credit(hub: H
     assert told.consumers[0].prefetch == 0
     client.post(MessagePull(consumer_id=consumer_id, destination=QUEUE, timeout=0))
     assert client.texts() == ["a"]
+
+
+def test_the_open_producers_of_a_connection_are_told_with_it(hub: Hub) -> None:
+    client = hub.client("alpha")
+    assert [one.producers for one in client.session.sessions(7)] == [{}]
+    first = client.producer(1, where=QUEUE)
+    client.producer(2)
+    (one,) = client.session.sessions(7)
+    assert sorted(one.producers.values()) == ["", "q"]
+    assert (one.id, one.connection, one.opened) == (str(client.session.number), str(client.session.number), 7)
+    client.post(RemoveInfo(object_id=first))
+    assert "q" not in client.session.sessions(7)[0].producers.values()
+
+
+def test_a_message_is_listed_with_the_kind_of_its_body(hub: Hub) -> None:
+    hub.client("alpha").send("q", "hello")
+    work = control(hub.rig.broker, Census(), "queue.q").call("browse", [1, 10, ""])
+    while not work.step():
+        pass
+    assert [(row["type"], row["text"]) for row in work.result()] == [(3, "hello")]
