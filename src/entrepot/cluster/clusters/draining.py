@@ -28,7 +28,6 @@ from entrepot.cluster.clusters.connection import Carry, ClusterConnection
 from entrepot.cluster.clusters.drain_notes import RUNNING, Notebook, Receipt, State
 from entrepot.cluster.clusters.drain_ways import Ways
 from entrepot.cluster.clusters.members import where
-from entrepot.cluster.clusters.options import place_of
 from entrepot.cluster.clusters.remembered import Remembered
 from entrepot.cluster.clusters.topology import Member
 from entrepot.core.broker import BrokerCore
@@ -207,7 +206,7 @@ class Drain:
         found = self._candidates(self._wanted)
         place = None
         for one in found:
-            place = None if one.primary is None else place_of(one.primary)
+            place = self.connection.place_of(one)
             if place is not None:
                 self._head_for(one.node, place)
                 return
