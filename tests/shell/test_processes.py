@@ -48,12 +48,12 @@ class Near(Wire):
 class Broker(Daemon):
     """`entrepot run --processes`; `Daemon.port` is that of STOMP, which all share."""
 
-    def __init__(self, home: Path, count: int, *arguments: str) -> None:
-        super().__init__(home, "--processes", str(count), *arguments)
+    def __init__(self, home: Path, count: int, *arguments: str, files: bool = False) -> None:
+        super().__init__(home, "--processes", str(count), *arguments, files=files)
         self.count = count
 
     def at(self, number: int) -> Path:
-        return self.data / "sockets" / f"{number}.sock"
+        return Path(self.facts()["sockets"]) / f"{number}.sock"
 
     def pids(self) -> list[int]:
         return [int(process["pid"]) for process in self.facts()["processes"]]
@@ -96,8 +96,8 @@ Start = Callable[..., Broker]
 def begin(tmp_path: Path) -> Iterator[Start]:
     made: list[Broker] = []
 
-    def start(count: int, *arguments: str) -> Broker:
-        made.append(Broker(tmp_path, count, *arguments))
+    def start(count: int, *arguments: str, files: bool = False) -> Broker:
+        made.append(Broker(tmp_path, count, *arguments, files=files))
         made[-1].start()
         return made[-1]  # type: ignore[return-value]
 
@@ -177,6 +177,22 @@ def test_what_is_sent_to_one_process_is_read_once_at_another(begin: Start) -> No
         send(said, broker.at(first), queue, bodies)
         with never():
             assert receive(heard, broker.at(1 - first), queue, MESSAGES) == bodies, queue
+
+
+FILE = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>mq</name>
+<security-enabled>false</security-enabled><journal-directory>{data}</journal-directory>
+<acceptors><acceptor name="all">tcp://127.0.0.1:0?protocols=CORE,STOMP,OPENWIRE</acceptor></acceptors>
+</core></configuration>
+"""
+
+
+def test_what_waits_moves_with_a_file_that_says_nothing_of_it(begin: Start, tmp_path: Path) -> None:
+    file = tmp_path / "broker.xml"
+    file.write_text(FILE.format(data=tmp_path / "data"))
+    broker = begin(2, str(file), files=True)
+    send("core", broker.at(0), "waits", ["a", "b", "c"])
+    with never():
+        assert receive("openwire", broker.at(1), "waits", 3) == ["a", "b", "c"]
 
 
 def test_a_topic_is_heard_at_both_and_once(begin: Start) -> None:

@@ -9,7 +9,7 @@ for each process by itself, and means something else then: it is refused by name
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,9 @@ from entrepot.ha.options import FILE_LOCKER
 
 CLUSTER: Final = "processes"
 USER: Final = "entrepot.processes"
-AT_ONCE: Final = {"redistribution_delay": 0}
+EVERYTHING: Final = ("#", ">")  # the pattern for all addresses, in the words of Artemis and of Classic
+DELAY: Final = "redistribution_delay"
+AT_ONCE: Final = {DELAY: 0}
 """What waits where nobody reads moves to where somebody does: who comes next may come to any process."""
 RETRY_MS: Final = 50
 RETRY_MS_MAX: Final = 1_000
@@ -114,7 +116,26 @@ def shared_out(config: BrokerConfig, count: int) -> BrokerConfig:
         )
     messages = config.serving.messages_max
     serving = replace(config.serving, messages_max=max(1, messages // count)) if messages > 0 else config.serving
-    return replace(config, usage=_usage(config.usage, count), sharing=None, serving=serving)
+    return replace(
+        config,
+        usage=_usage(config.usage, count),
+        sharing=None,
+        serving=serving,
+        base=_moving(config.base),
+        policies=tuple(
+            replace(one, settings=_moving(one.settings)) if one.pattern in EVERYTHING else one
+            for one in config.policies
+        ),
+    )
+
+
+def _moving(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what holds for all addresses, with messages that move at once where it has the default of a family.
+
+    A reader fills in all that a file leaves out: that messages stay is what both families have then. For some
+    addresses a file can say so.
+    """
+    return {**settings, **AT_ONCE} if settings.get(DELAY, 0) < 0 else settings
 
 
 def contraries(config: BrokerConfig) -> list[str]:

@@ -45,11 +45,26 @@ def test_messages_move_at_once_unless_something_else_is_said() -> None:
     said = Plan("a", MIB, process=Process(PLAN, 0), policies={"orders": {"redistribution_delay": "100"}}).policies
     assert said.of("orders").redistribution_delay == 100_000_000
     assert said.of("other").redistribution_delay == 0
-    file = artemis.config(
-        '<address-settings><address-setting match="#"><redistribution-delay>-1</redistribution-delay>'
-        "</address-setting></address-settings>"
-    )
-    assert Plan("a", MIB, config=file, process=Process(PLAN, 0)).policies.of("orders").redistribution_delay < 0
+
+
+STAYS = (
+    '<address-settings><address-setting match="{}"><redistribution-delay>-1</redistribution-delay>'
+    "</address-setting></address-settings>"
+)
+
+
+@pytest.mark.parametrize(
+    "made", [artemis.config(""), artemis.config(STAYS.format("#")), classic.config(broker(""))], ids=["a", "#", "c"]
+)
+def test_messages_move_at_once_with_a_file_that_leaves_it_out(made: BrokerConfig) -> None:
+    plan = Plan("a", MIB, config=shared_out(made, 2), process=Process(PLAN, 0))
+    assert plan.policies.of("orders").redistribution_delay == 0
+
+
+def test_a_file_says_of_some_addresses_whether_their_messages_move() -> None:
+    plan = Plan("a", MIB, config=shared_out(artemis.config(STAYS.format("a.#")), 2), process=Process(PLAN, 0))
+    assert plan.policies.of("a.b").redistribution_delay < 0
+    assert plan.policies.of("b").redistribution_delay == 0
 
 
 def test_limits_of_the_machine_are_shared_out() -> None:
