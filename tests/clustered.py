@@ -41,6 +41,9 @@ def connector(number: int) -> Connector:
     return connector_of(f"n{number}", Endpoint("tcp", host="h", port=FIRST_PORT + number))
 
 
+NOWHERE = [connector_of(f"n{number}", Endpoint("unix", host=f"n{number}", port=0)) for number in range(8)]
+
+
 class Wire(Shell):
     """The shell of one end."""
 
@@ -136,7 +139,9 @@ class Node:
         address: str = "",
         policies: dict[str, dict[str, str]] | None = None,
         grouping: GroupingOptions | None = None,
+        ways: list[int] | None = None,
     ) -> None:
+        """``ways``: processes of the same broker, by number; nobody is told where such a node is."""
         self.grouping_options = grouping
         self.grouping: GroupingHandler | None = None
         self.world, self.number, self.name = world, number, f"n{number}"
@@ -144,11 +149,12 @@ class Node:
         self.credentials = credentials
         self.options = ClusterOptions(
             name="c",
-            own=connector(number if own < 0 else own),
+            own=connector(number if own < 0 else own) if ways is None else NOWHERE[number],
+            ways=tuple(Endpoint("tcp", host="h", port=FIRST_PORT + one) for one in ways or ()),
             seeds=tuple(connector(one) for one in seeds),
             balancing=balancing,
             max_hops=max_hops,
-            direct=direct,
+            direct=direct or ways is not None,
             address=address,
         )
         self.accepted = 0

@@ -27,7 +27,7 @@ from entrepot.config.model import BrokerConfig
 from entrepot.config.networks import bridge_filters, lists_of, no_filters
 from entrepot.config.security import OPEN, Security, protect
 from entrepot.core.addressing.amending import restore as restore_settings
-from entrepot.core.addressing.policy import Policies
+from entrepot.core.addressing.policy import EVERYTHING, Policies
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import Hub
 from entrepot.core.events.trace import Trace, TraceSink
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from entrepot.cluster.routers.options import RouterOptions
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.clusters import Clusters
+    from entrepot.config.processes import Process
     from entrepot.protocols.artemis.membership import Membership
     from entrepot.protocols.mqtt.house import House
 
@@ -105,6 +106,7 @@ class Plan:
     ``policies``: address pattern -> setting -> value; for a pattern that is in ``config`` too they have the last word.
     ``security`` None: what ``config`` says. ``interval``: of supervision of all bridges, ns; 0: each connector has its
     own. ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
+    ``process``: which of several processes it is that are one broker, None for the only one.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class Plan:
         interval: Duration = 0,
         zone: str = "",
         client_zones: Sequence[str] = (),
+        process: Process | None = None,
     ) -> None:
         """``memory_limit`` in octets. Raises InvalidOption."""
         if memory_limit <= 0:
@@ -139,6 +142,9 @@ class Plan:
             from entrepot.config.clusters import clusters_of  # noqa: PLC0415 - see `entrepot.artemis`
 
             self.clusters = clusters_of(config.peering)
+        self._process: Final = process
+        if process is not None:
+            self.clusters = process.clusters
         self.routers: tuple[RouterOptions, ...] = ()
         if config is not None and config.peering.routers:
             from entrepot.config.routers import routers_of  # noqa: PLC0415 - as above
@@ -152,8 +158,13 @@ class Plan:
     def policies_of(self, config: BrokerConfig | None) -> Policies:
         """Return what ``config`` sets for addresses, and the plan beside it. Raises InvalidOption."""
         made = Policies()
+        process = self._process
+        if process is not None:
+            made.put(EVERYTHING, process.base)  # before all others: what a file says of the same addresses counts
         if config is not None:
             add_policies(config, made)
+        if process is not None:
+            made.base = {**process.base, **made.base}
         for pattern, settings in self._overriding.items():
             made.add(pattern, settings)
         return made

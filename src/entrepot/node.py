@@ -35,6 +35,7 @@ from entrepot.io.local import Door
 from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
 from entrepot.io.runtime import SystemClock, SystemEntropy
+from entrepot.io.several import refuse_parts
 from entrepot.io.tcp import Greeter, Listener, Listening
 from entrepot.io.traces import TraceFiles
 from entrepot.io.turns import BrokerTurn
@@ -83,7 +84,8 @@ class Node:
         override = -1 if options.config is None else options.config.serving.ttl_override_ms
         self.dialects: Final = [Dialects(override) for _ in options.listen]
         self.listening: Final = [
-            Listening(text, dialects.read, SPOKEN) for text, dialects in zip(options.listen, self.dialects, strict=True)
+            Listening(text, dialects.read, SPOKEN, shared=options.process is not None)
+            for text, dialects in zip(options.listen, self.dialects, strict=True)
         ]
         for each in self.dialects:
             read_filter(each.openwire.update_filter)
@@ -168,6 +170,10 @@ class Node:
                 made = self.made
                 if not made.acceptor.url:
                     made.acceptor.set_url(published(listener, dialects.openwire.published))
+            if self.options.process is not None:  # the others dial there, and who asks about this one alone
+                inner = self._listener(Listening(self.options.process.inner, no_option, SPOKEN), Dialects())
+                await inner.open()
+                self.listeners.append(inner)
         except BaseException:
             if self.standby is not None:
                 await self._hand_over(Signal.FAILED, "the broker could not start")
@@ -239,8 +245,7 @@ class Node:
 
     async def _appear(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open the door for this process, and announce to others where this broker is. Raises OperatorError."""
-        listening = Listening("openwire://127.0.0.1:0", no_option, SPOKEN)
-        indoors = self._listener(listening, Dialects())
+        indoors = self._listener(Listening("openwire://127.0.0.1:0", no_option, SPOKEN), Dialects())
         self.listeners.append(indoors)
         self._door = Door(self.options.name, loop, indoors.adopt)
         self._door.open()
@@ -369,6 +374,8 @@ class Node:
     def _open_journal(self, loop: asyncio.AbstractEventLoop) -> JournalCore:
         if self.options.data is None:
             return MemoryJournal()
+        if self.options.process is None:
+            refuse_parts(self.options.data)
         standby = self.standby
         epoch = 0 if standby is None else standby.tenure.epoch
         look = None if standby is None else standby.look
@@ -606,4 +613,5 @@ def plan_of(options: NodeOptions) -> Plan:
         security=options.security,
         zone=options.zone,
         client_zones=options.client_zones,
+        process=options.process,
     )

@@ -16,6 +16,7 @@ from entrepot.io.traces import LIMIT_OCTETS
 from entrepot.journal.log import JournalOptions
 
 if TYPE_CHECKING:
+    from entrepot.config.processes import Process
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.reloading import Origin
     from entrepot.management.telemetry import Telemetry
@@ -68,6 +69,7 @@ class NodeOptions:
         self.colocation: Colocation | None = None  # how backups of others are hosted; `cli/run.py` says so
         self.command: list[str] = []  # what started this broker: a hosted backup is started by the same, and more
         self.telemetry: Telemetry | None = None  # `cli/telemetry.py` has one where it is asked for
+        self.process: Process | None = None  # which of several it is that are one broker: `cli/processes.py` says so
         self.shared = shared
         self.zone = zone
         self.client_zones = list(client_zones)

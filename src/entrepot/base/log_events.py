@@ -59,6 +59,30 @@ EVENTS: Final = {
             "a bug of ours, with its traceback",
         ),
         LogEvent(
+            "LOG-1020",
+            "entrepot.node",
+            "process %d is ready: pid %d, node %s",
+            "one of the processes of `--processes` serves",
+        ),
+        LogEvent(
+            "LOG-1022",
+            "entrepot.node",
+            "process %d has given its messages to the others",
+            "`--processes` was started with fewer of them than before",
+        ),
+        LogEvent(
+            "LOG-1023",
+            "entrepot.node",
+            "%d messages are still in %s, which no process serves: start with --processes %d to have them served",
+            "what no process could take: prepared transactions, what repeats by a schedule",
+        ),
+        LogEvent(
+            "LOG-1021",
+            "entrepot.node",
+            "process %d %s; it is started again in %.1f s",
+            "one of the processes of `--processes` died; the others serve, and what it has on disk waits for it",
+        ),
+        LogEvent(
             "LOG-1012",
             "entrepot.connection",
             "the broker failed at the end of a turn; it goes on",

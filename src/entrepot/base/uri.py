@@ -132,7 +132,9 @@ def parse(text: str) -> Endpoint | Composite:
 
 
 def authority(place: Endpoint) -> str:
-    """Return the host of ``place``, and its port where it names one, for a person."""
+    """Return the host of ``place``, and its port where it names one, for a person; the file of a unix socket."""
+    if not place.host and place.path:
+        return place.path
     host = f"[{place.host}]" if ":" in place.host else place.host
     return host if place.port == NO_PORT else f"{host}:{place.port}"
 

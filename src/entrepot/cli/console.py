@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
@@ -222,17 +223,19 @@ def askable_by(settings: ConsoleSettings, listen: list[str]) -> ConsoleSettings 
 
 
 class Beside:
-    """A console of one broker, in a process of its own, started again when it dies.
+    """A console of one broker, or of the processes of one, in a process of its own, started again when it dies.
 
     It ends when its input does: with `stop`, and when this process is killed. The pauses between two starts grow from
     `PAUSE` to `PAUSE_MOST` s, so a port that is taken, or a package that is broken, costs the broker nothing.
     """
 
-    def __init__(self, settings: ConsoleSettings, name: str, url: str) -> None:
+    def __init__(self, settings: ConsoleSettings, brokers: Sequence[tuple[str, str]]) -> None:
+        """``brokers``: what each is called, and where it is asked."""
         from msgspec.json import encode  # noqa: PLC0415 - as above
 
         told = ("--settings-from-input", "--until-eof")
-        command = ["console", "--broker", f"{name}={url}", *told, *log_arguments()]
+        named = [part for name, url in brokers for part in ("--broker", f"{name}={url}")]
+        command = ["console", *named, *told, *log_arguments()]
         self._told: Final = encode(settings) + b"\n"
         self.command: Final = [sys.executable, "-m", "entrepot", *command]
         self._process: asyncio.subprocess.Process | None = None

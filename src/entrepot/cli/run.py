@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from entrepot.cluster.networks.options import NetworkConnectorOptions
     from entrepot.config.console import ConsoleSettings
     from entrepot.config.model import Colocation, Sharing
+    from entrepot.config.processes import Process
     from entrepot.config.reading import Reading
     from entrepot.config.security import Security
     from entrepot.ha.options import SharedStoreOptions
@@ -175,6 +176,15 @@ DEFAULT_DATA: Final = "entrepot-data"
 @click.option(
     "--backup-number", type=click.IntRange(min=1), default=1, hidden=True, help="Which of those of its host it is."
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Start N brokers that share the ports of --listen and are one to clients, for a machine with many cores: "
+    "each has its directory below --data, and its part of --memory-limit. See docs/clusters.md.",
+)
+@click.option("--process", type=click.IntRange(min=0), hidden=True, help="Which of --processes it is.")
+@click.option("--process-plan", type=FILE, hidden=True, help="What all of --processes know.")
 @click.option("--no-uvloop", is_flag=True, help="Use asyncio's own event loop even where uvloop is installed.")
 @otlp_options
 @log_options
@@ -223,6 +233,9 @@ def run(
     until_eof: bool,
     backup_of: Path | None,
     backup_number: int,
+    processes: int | None,
+    process: int | None,
+    process_plan: Path | None,
     no_uvloop: bool,
     otlp: tuple[str | None, float | None, int | None],
     log_level: str,
@@ -250,7 +263,8 @@ def run(
     _check_console(console)
     if until_eof:
         runtime.stop_at_end_of_input()
-    logs.configure_logging(log_level, log_format)
+    member = _process(processes, process, process_plan)
+    logs.configure_logging(log_level, log_format, process)
     watching = telemetry(*otlp)
     policies = read_settings(settings)
     draws = read_draws(connect)
@@ -258,13 +272,15 @@ def run(
     security = None if users is None else read_users(users)
     slot = _slot(backup_of, backup_number)
     written = (
-        None if configuration is None else configured(configuration, defines, properties, strict=strict, slot=slot)
+        None
+        if configuration is None
+        else configured(configuration, defines, properties, strict=strict, slot=slot, processes=processes)
     )
     if written is not None:
         name = name if _given("name") else written.name
         data = data if _given("data") or written.data is None else written.data
         ephemeral = ephemeral or (written.data is None and not _given("data"))
-    console, trace, ports_file, ephemeral = _kept(slot, console, trace, ports_file, ephemeral=ephemeral)
+    console, trace, ports_file, ephemeral = _kept(slot, member, console, trace, ports_file, ephemeral=ephemeral)
     name, data, listen, status = _as_backup(written, slot, data, name=name, listen=listen, status=status)
     colocation = _colocation(written, slot, ha=ha, ephemeral=ephemeral)
     page = planned(console, written)
@@ -303,7 +319,8 @@ def run(
         made.listen = list(listen or (DEFAULT_LISTEN if written is None else written.listen))
         made.data = data if written is None or _given("data") else written.data
         made.data = None if ephemeral else made.data
-        made.memory_limit = memory_limit if written is None or _given("memory_limit") else written.memory_limit
+        whole = memory_limit // (processes or 1)
+        made.memory_limit = whole if written is None or _given("memory_limit") else written.memory_limit
         made.policies = policies
         made.networks = networks
         made.draws = draws
@@ -319,13 +336,18 @@ def run(
         made.telemetry = watching
         made.colocation = colocation
         made.command = [sys.executable, *sys.orig_argv[1:]]
-        return made
+        return _dressed(made, member)
 
     looks = _pinger(written)
 
     async def serve() -> bool:
         from entrepot.cli.serving import serve_alone, serve_in_turn  # noqa: PLC0415 - `--help` need not load it
 
+        if processes is not None and member is None:
+            from entrepot.cli.processes import supervise  # noqa: PLC0415 - most brokers are one process
+
+            await supervise(options(), processes, ports_file, page)
+            return False
         if looks is not None and not await looks.waits():
             return False
         if shared is None:
@@ -348,15 +370,44 @@ def _check_together(*, configured: bool, about_one: bool, ephemeral: bool, ha: s
         raise InvalidOption("--ephemeral keeps nothing on disk, so there is no store to share", remedy="leave one out")
 
 
+def _process(count: int | None, number: int | None, plan: Path | None) -> Process | None:
+    """Return which of ``count`` processes this is; None for who starts them, or is alone. Raises InvalidOption."""
+    if count is None:
+        return None
+    from entrepot.cli.processes import process_of  # noqa: PLC0415 - most brokers are one process
+
+    return process_of(count, plan, number or 0)
+
+
+def _dressed(made: NodeOptions, member: Process | None) -> NodeOptions:
+    """Return what ``member`` is started with, where one broker would be with ``made``."""
+    if member is None:
+        return made
+    from entrepot.cli.processes import dress  # noqa: PLC0415 - as above
+
+    return dress(made, member)
+
+
 def _slot(directory: Path | None, number: int) -> tuple[Path, int] | None:
     """Return whose store a hosted backup waits for, and its number; None for a broker that is none."""
     return None if directory is None else (directory, number)
 
 
 def _kept(
-    slot: tuple[Path, int] | None, console: str | None, trace: Path | None, ports_file: Path | None, *, ephemeral: bool
+    slot: tuple[Path, int] | None,
+    member: Process | None,
+    console: str | None,
+    trace: Path | None,
+    ports_file: Path | None,
+    *,
+    ephemeral: bool,
 ) -> tuple[str | None, Path | None, Path | None, bool]:
-    """Return what a hosted backup has of this: nothing that its host has, and always a store."""
+    """Return what a hosted backup has of this: nothing that its host has, and always a store.
+
+    One of several processes has no console, and says where it is to who started it.
+    """
+    if member is not None:
+        return "none", trace, Path(member.ports_file), ephemeral
     return (console, trace, ports_file, ephemeral) if slot is None else ("none", None, None, False)
 
 
@@ -469,10 +520,12 @@ def configured(
     *,
     strict: bool,
     slot: tuple[Path, int] | None = None,
+    processes: int | None = None,
 ) -> NodeOptions:
     """Return what a file says, and show its findings. Raises InvalidConfiguration where one is an error.
 
-    ``slot``: the broker is the hosted backup of that number, of the store in that directory.
+    ``slot``: the broker is the hosted backup of that number, of the store in that directory. ``processes``: it is for
+    each of so many. Raises InvalidOption for what they cannot be.
     """
     from entrepot.cli.configuration import counted, examine, show  # noqa: PLC0415 - a broker without a file needs no XML
     from entrepot.io.reloading import Origin  # noqa: PLC0415
@@ -485,10 +538,10 @@ def configured(
         return replace(found, findings=findings, config=None if findings.errors else found.config)
 
     def read() -> Reading:
-        return _of_slot(written(), slot)
+        return _of_slot(written(), slot, processes)
 
     whole = written()
-    reading = _of_slot(whole, slot)
+    reading = _of_slot(whole, slot, processes)
     config, findings = reading.config, reading.findings
     show(findings)
     if config is None:
@@ -511,13 +564,16 @@ def configured(
     return made
 
 
-def _of_slot(reading: Reading, slot: tuple[Path, int] | None) -> Reading:
-    """Return what a file says for the hosted backup of that store and number; as it is for a broker that is none."""
-    if slot is None or reading.config is None:
+def _of_slot(reading: Reading, slot: tuple[Path, int] | None, processes: int | None) -> Reading:
+    """Return what a file says for the hosted backup of that store and number, or for each of so many processes."""
+    config = reading.config
+    if config is None or (slot is None and processes is None):
         return reading
     from entrepot.config.hosted import hosted  # noqa: PLC0415 - few brokers are one
+    from entrepot.config.processes import shared_out  # noqa: PLC0415 - as above
 
-    return replace(reading, config=hosted(reading.config, str(slot[0]), slot[1]))
+    config = config if processes is None else shared_out(config, processes)
+    return replace(reading, config=config if slot is None else hosted(config, str(slot[0]), slot[1]))
 
 
 def read_users(path: Path) -> Security:

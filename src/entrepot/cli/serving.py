@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from entrepot.node_options import NodeOptions
 
 PRELOAD_AFTER: Final = 0.5  # s; who gets the store at once has to load everything at once
+LOOK: Final = 0.05  # s between two looks whether another process is there
 PRELOADED: Final = "entrepot.node"
 """What a waiting broker loads ahead, with all that it needs: 0.1 to 0.2 s of a takeover, for 8 MB."""
 
@@ -126,9 +127,13 @@ async def serve_alone(
         await node.start()
         runtime.tune_collector()
         if console is not None:
-            beside = Beside(console, options.name, node.uri("openwire"))
+            beside = Beside(console, [(options.name, node.uri("openwire"))])
             beside.start()
-        tell("\n".join(banner(node)))
+        if options.process is not None and options.process.leaves:
+            await _leave(node)
+        said = "\n".join(banner(node))
+        if said:
+            tell(said)
         if ports_file is not None:
             write_ports(ports_file, node)
         if looks is not None:
@@ -167,9 +172,19 @@ def _begins_anew(standby: Standby | None, looks: Pinger | None) -> bool:
     return (standby is not None and standby.candidate.steps_down) or (looks is not None and looks.gone)
 
 
+async def _leave(node: Node) -> None:
+    """Have ``node`` stop once another process of this broker can take what it has."""
+    cluster = node.made.clusters[0]
+    while not cluster.met():
+        await asyncio.sleep(LOOK)
+    node.ask_to_stop("its messages go to the other processes")
+
+
 def banner(node: Node) -> Iterator[str]:
     """Yield what a person who started a broker wants to see."""
     options = node.options
+    if options.process is not None:
+        return  # who started it says so for all
     yield f"entrepot, {build_name()}: broker {options.name!r}, node {node.broker.ids.node_id}"
     yield f"  uuid       {node.broker.ids.node.uuid_text}"
     slow = slow_warning()

@@ -408,7 +408,7 @@ def _read_target(url: str, overrides: dict[str, object]) -> Target:
     )
 
 
-CORE_SCHEMES: Final = {"core": "tcp", "core+ssl": "ssl", "tcp": "tcp", "ssl": "ssl"}
+CORE_SCHEMES: Final = {"core": "tcp", "core+ssl": "ssl", "core+unix": "unix", "tcp": "tcp", "ssl": "ssl"}
 """How brokers of a ``core:`` URL may be written, and how they are dialled."""
 
 

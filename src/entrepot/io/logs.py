@@ -36,10 +36,14 @@ _ENTREPOT_ERROR: Final = re.compile(r"\bENT-\d{4}\b")
 
 
 class PlainFormatter(logging.Formatter):
-    """``2026-01-31T12:00:00.123Z INFO LOG-1001 entrepot.node: text``: UTC, sortable, one line, then any traceback."""
+    """``2026-01-31T12:00:00.123Z INFO LOG-1001 entrepot.node: text``: UTC, sortable, one line, then any traceback.
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(code)s %(name)s: %(message)s")
+    ``process``: its number, in brackets before the logger, where several are one broker.
+    """
+
+    def __init__(self, process: int | None = None) -> None:
+        self.mark = "" if process is None else f"[{process}] "
+        super().__init__(f"%(asctime)s %(levelname)s %(code)s {self.mark}%(name)s: %(message)s")
         self.converter = time.gmtime
         self.default_time_format = "%Y-%m-%dT%H:%M:%S"
         self.default_msec_format = "%s.%03dZ"
@@ -61,8 +65,9 @@ class PlainFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: time, level, code, logger, message; and, where there are any, what the docs name."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: int | None = None) -> None:
         super().__init__()
+        self.process: Final = process
         self.converter = time.gmtime
         self.default_time_format = "%Y-%m-%dT%H:%M:%S"
         self.default_msec_format = "%s.%03dZ"
@@ -77,6 +82,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": text,
         }
+        if self.process is not None:
+            said["process"] = self.process
         known = known_as(str(said["code"]), text)
         codes = _KNOWN_CODE.findall(text)[:1] + ([] if known is None else _absent(known.artemis, text).split())
         if codes:
@@ -181,17 +188,20 @@ def tell(text: str) -> None:
     """Say what begins and ends to whoever watches standard error: as it is, or as lines of a log that is JSON."""
     handlers = logging.getLogger("entrepot").handlers
     if not any(isinstance(each.formatter, JsonFormatter) for each in handlers):
-        sys.stderr.write(f"{text}\n")
+        marks = [each.formatter.mark for each in handlers if isinstance(each.formatter, PlainFormatter)]
+        mark = marks[0] if marks else ""
+        sys.stderr.write("".join(f"{mark}{line}\n" for line in text.splitlines()))
         sys.stderr.flush()
         return
     for line in text.splitlines():
         log.info("%s", line.strip())
 
 
-def configure_logging(level: str = "INFO", form: str = "text") -> None:
+def configure_logging(level: str = "INFO", form: str = "text", process: int | None = None) -> None:
     """Write the log of entrepot, and what libraries warn of, to standard error.
 
-    Raises InvalidOption for a level or a format that does not exist.
+    ``process``: the number of this one among those that are one broker, which stands in each line. Raises InvalidOption
+    for a level or a format that does not exist.
     """
     number = logging.getLevelNamesMapping().get(level.upper())
     if number is None:
@@ -199,7 +209,7 @@ def configure_logging(level: str = "INFO", form: str = "text") -> None:
     if form not in FORMATS:
         raise InvalidOption(f"there is no log format {form!r}", remedy="use text or json")
     target = RestrainedHandler(sys.stderr, Restraint())
-    target.setFormatter(JsonFormatter() if form == "json" else PlainFormatter())
+    target.setFormatter(JsonFormatter(process) if form == "json" else PlainFormatter(process))
     _write_to(target, logging.getLogger("entrepot"), number)
     for name in OTHERS:  # else they are written to standard error as they are, and as often as a peer likes
         _write_to(target, logging.getLogger(name), logging.WARNING)

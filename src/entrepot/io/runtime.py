@@ -37,6 +37,10 @@ INPUT_OCTETS: Final = 4096  # of an input that nobody looks at
 COLLECTOR_THRESHOLDS: Final = (100_000, 20, 20)  # a full queue is a large young heap without cycles
 
 
+_asked: Final = threading.Event()
+"""A signal has asked this process to stop, since `on_signals` was called last."""
+
+
 class SystemClock(Clock):
     """The clocks of this machine."""
 
@@ -162,9 +166,11 @@ def on_signals(stop: Callable[[str], None]) -> Callable[[], None]:
             loop.remove_signal_handler(number)
 
     def first(name: str) -> None:
+        _asked.set()
         undo()  # from now on the default holds: who asks twice does not want to wait
         stop(name)
 
+    _asked.clear()
     for number in numbers:
         loop.add_signal_handler(number, first, number.name)
     return undo
@@ -180,7 +186,8 @@ def stop_at_end_of_input(descriptor: int = 0) -> None:
         with contextlib.suppress(OSError):  # a terminal that is gone, an input that was closed: it has ended
             while os.read(descriptor, INPUT_OCTETS):
                 pass
-        os.kill(os.getpid(), signal.SIGTERM)
+        if not _asked.is_set():  # whoever ends a whole group has told this process too: it would be the second time
+            os.kill(os.getpid(), signal.SIGTERM)
 
     # A thread: not every loop can wait for every kind of input, and this one may not have begun, or be busy.
     threading.Thread(target=watch, name="standard input", daemon=True).start()

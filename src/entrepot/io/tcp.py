@@ -55,9 +55,15 @@ log: Final = logging.getLogger("entrepot.listener")
 class Listening:
     """The checked meaning of one listener's URI; nothing is open yet. Raises InvalidURI, InvalidOption."""
 
-    def __init__(self, text: str, spoken: Callable[[str, str], bool], known: list[str]) -> None:
-        """``spoken``: see `options.read`. ``known``: the protocols of this build."""
+    def __init__(
+        self, text: str, spoken: Callable[[str, str], bool], known: list[str], *, shared: bool = False
+    ) -> None:
+        """``spoken``: see `options.read`. ``known``: the protocols of this build.
+
+        ``shared``: other processes of this user listen at the same port, and the kernel deals connections out.
+        """
         self.text: str = text
+        self.shared: bool = shared
         self.endpoint: Endpoint = parse_place(text)
         words = self.endpoint.scheme.split("+")
         names = [MEANT.get(word, word) for word in words if word not in LAYERS]
@@ -129,7 +135,9 @@ class Listener:
             if self.listening.unix:
                 self._sockets = [self._bind_unix(self.listening.endpoint.path)]
             else:
-                self._sockets = await self._bind_tcp(self.listening.endpoint.host)
+                # opened again, it is where it was
+                self._sockets = await bind(self.listening, self.turn.loop, self.listening.port or self.port)
+                self.port = self._sockets[0].getsockname()[1]
             for sock in self._sockets:
                 await self._serve(sock)
         except BaseException:
@@ -221,46 +229,6 @@ class Listener:
 
     # -- sockets ------------------------------------------------------------------------------------------------------
 
-    async def _bind_tcp(self, host: str) -> list[socket.socket]:
-        loop = self.turn.loop
-        try:
-            found = await loop.getaddrinfo(host, self.listening.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        except socket.gaierror as error:
-            raise OperatorError(
-                f"the host {host!r} is not known: {error.strerror}", remedy="use an address of this machine"
-            ) from None
-        places = dict.fromkeys((family, address) for family, _, _, _, address in found)
-        sockets: list[socket.socket] = []
-        port = self.listening.port or self.port  # opened again, it is where it was
-        for family, address in places:
-            try:
-                sock = self._bound(family, (address[0], port, *address[2:]))
-            except OSError as error:
-                if sockets and (self.listening.port == 0 or error.errno == errno.EADDRNOTAVAIL):
-                    continue  # ``localhost`` has two addresses, and one is enough when the other cannot be had
-                for other in sockets:
-                    other.close()
-                raise self._explained(error, f"{host}:{port}") from None
-            port = sock.getsockname()[1]
-            sockets.append(sock)
-        self.port = port
-        return sockets
-
-    def _bound(self, family: int, address: tuple[object, ...]) -> socket.socket:
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            sock.setblocking(False)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            set_socket_options(sock, self.options)  # what is accepted inherits them
-            sock.bind(address)
-            sock.listen(self.options.backlog)
-        except BaseException:
-            sock.close()
-            raise
-        return sock
-
     def _bind_unix(self, path: str) -> socket.socket:
         _remove_stale(path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -272,7 +240,7 @@ class Listener:
             self._unix_file = (status.st_dev, status.st_ino)
         except OSError as error:
             sock.close()
-            raise self._explained(error, path) from None
+            raise _explained(error, path) from None
         return sock
 
     def _remove_unix_file(self) -> None:
@@ -285,16 +253,6 @@ class Listener:
                 os.unlink(path)
         except OSError:
             log.debug("the socket file %s was gone already", path)
-
-    def _explained(self, error: OSError, place: str) -> OperatorError:
-        if error.errno == errno.EADDRINUSE:
-            return AddressInUse(
-                f"cannot listen on {place}: another program does",
-                remedy="stop that program, or listen elsewhere; port 0 takes any free one",
-            )
-        return OperatorError(
-            f"cannot listen on {place}: {error.strerror}", remedy="use an address and a port that this user may take"
-        )
 
     async def _serve(self, sock: socket.socket) -> None:
         loop = self.turn.loop
@@ -392,6 +350,68 @@ class Listener:
     def _lost(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         self.refusing.pop(connection, None)
+
+
+async def bind(
+    listening: Listening, loop: asyncio.AbstractEventLoop, port: int, *, listens: bool = True
+) -> list[socket.socket]:
+    """Return sockets at ``port`` of each address of the host, all at one that is free where it is 0.
+
+    ``listens`` False: none takes connections, but the port is taken. Raises AddressInUse, OperatorError: nothing stays
+    open then.
+    """
+    host = listening.endpoint.host
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise OperatorError(
+            f"the host {host!r} is not known: {error.strerror}", remedy="use an address of this machine"
+        ) from None
+    places = dict.fromkeys((family, address) for family, _, _, _, address in found)
+    sockets: list[socket.socket] = []
+    free = listening.port == 0
+    for family, address in places:
+        try:
+            sock = _bound(listening, family, (address[0], port, *address[2:]), listens=listens)
+        except OSError as error:
+            if sockets and (free or error.errno == errno.EADDRNOTAVAIL):
+                continue  # ``localhost`` has two addresses, and one is enough when the other cannot be had
+            for other in sockets:
+                other.close()
+            raise _explained(error, f"{host}:{port}") from None
+        port = sock.getsockname()[1]
+        sockets.append(sock)
+    return sockets
+
+
+def _bound(listening: Listening, family: int, address: tuple[object, ...], *, listens: bool) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listening.shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        set_socket_options(sock, listening.options)  # what is accepted inherits them
+        sock.bind(address)
+        if listens:
+            sock.listen(listening.options.backlog)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _explained(error: OSError, place: str) -> OperatorError:
+    if error.errno == errno.EADDRINUSE:
+        return AddressInUse(
+            f"cannot listen on {place}: another program does",
+            remedy="stop that program, or listen elsewhere; port 0 takes any free one",
+        )
+    return OperatorError(
+        f"cannot listen on {place}: {error.strerror}", remedy="use an address and a port that this user may take"
+    )
 
 
 def parse_place(text: str) -> Endpoint:

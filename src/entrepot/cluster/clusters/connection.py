@@ -18,7 +18,7 @@ from entrepot.cluster.clusters.agreeing import KINDS
 from entrepot.cluster.clusters.contact import Contact, Effect, State
 from entrepot.cluster.clusters.grouping import GroupingHandler
 from entrepot.cluster.clusters.groups import Event, Found, Lost, Twin
-from entrepot.cluster.clusters.members import Credentials, Members
+from entrepot.cluster.clusters.members import Credentials, Members, Siblings
 from entrepot.cluster.clusters.options import Balancing, ClusterOptions, place_of
 from entrepot.cluster.clusters.redistribution import MOVING, Redistribution
 from entrepot.cluster.clusters.remotes import NOTIFICATION_TYPE, Registry, RemoteQueues
@@ -191,7 +191,8 @@ class ClusterConnection(Overseer):
             scale_down_group=options.scale_down_group or None,
         )
         self.topology: Final = Topology(own)
-        self.members: Final = Members(broker, self.topology, credentials, self.say)
+        members = Siblings if options.ways else Members
+        self.members: Final[Members] = members(broker, self.topology, credentials, self.say)
         self.credentials: Final = credentials
         self._say: Final = say
         self._tell: Final = tell
@@ -202,7 +203,7 @@ class ClusterConnection(Overseer):
         self._visitors: Final = Visitors(broker, own.node, tell if options.max_hops > 1 else None)
         self.started = False
         self._announced: dict[str, Connector] = {}  # by place: its discovery group hears them
-        self._dials: Final = listens or len(options.seeds) > 0
+        self._dials: Final = listens or len(options.seeds) > 0 or len(options.ways) > 0
         self.topology.overseers.append(self)
 
     def start(self, perform: Perform, carry: Carry) -> None:
@@ -216,6 +217,8 @@ class ClusterConnection(Overseer):
         self.registry.complete(self.topology.own.node)
         for seed in self.options.seeds:
             self.look_at(seed)
+        for way in self.options.ways:
+            self._contact(way)
         for connector in list(self._announced.values()):
             self.look_at(connector)
         self.announce(self.options.notification_attempts)
@@ -280,6 +283,12 @@ class ClusterConnection(Overseer):
     def met(self) -> list[str]:
         """Return the nodes that are connected."""
         return [one.node for one in self.contacts.values() if one.state is State.MET]
+
+    def place_of(self, member: Member) -> Endpoint | None:
+        """Return where ``member`` is dialled: where it says that it is, else where it was met."""
+        place = None if member.primary is None else place_of(member.primary)
+        met = (one.place for one in self.contacts.values() if one.node == member.node and one.state is State.MET)
+        return next(met, None) if place is None else place
 
     def reaches(self, node: str) -> bool:
         """Return whether what waits for ``node`` is on its way: a bridge there is open."""

@@ -34,7 +34,6 @@ from entrepot.cluster.clusters.drain_ways import Ways, planned
 from entrepot.cluster.clusters.gift import Target
 from entrepot.cluster.clusters.handing import Handing
 from entrepot.cluster.clusters.members import where
-from entrepot.cluster.clusters.options import place_of
 from entrepot.cluster.clusters.remembered import Remembered
 from entrepot.cluster.clusters.topology import Member
 from entrepot.core.broker import BrokerCore
@@ -234,7 +233,7 @@ class Drain:
         found = self._candidates(self._wanted)
         place = None
         for one in found:
-            place = None if one.primary is None else place_of(one.primary)
+            place = self.connection.place_of(one)
             if place is not None:
                 self._head_for(one.node, place)
                 return

@@ -43,11 +43,6 @@ class Handing:
         """A number that changes whenever something of a branch is given."""
         return self.count + (0 if self.current is None else self.current.said)
 
-    @property
-    def bound(self) -> bool:
-        """Whether a target has a branch, or may have one."""
-        return self.count > 0 or any(one.record.given for one in self.broker.branches.prepared.values())
-
     def begin(self) -> None:
         """A drain begins anew."""
         self.count = 0

@@ -187,6 +187,17 @@ class Members(Membership, Overseer):
             self._say(what)
 
 
+class Siblings(Members):
+    """The same for processes that clients take for one broker: each tells of itself, and of no place.
+
+    So a client comes back to the place that it dialled, which all processes share, and to whichever takes it there.
+    """
+
+    def look(self, onlooker: Onlooker) -> None:
+        """Tell of this node, as a broker does that is in no cluster (artemis.md 1.22)."""
+        Membership.look(self, onlooker)
+
+
 def packet_of(member: Member, *, last: bool) -> ClusterTopology:
     """Return what says that ``member`` is there."""
     return ClusterTopology(

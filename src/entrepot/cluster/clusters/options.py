@@ -43,12 +43,14 @@ class Balancing(Enum):
 class ClusterOptions(Struct, frozen=True, kw_only=True):
     """One cluster connection. ``own``: what others dial; ``seeds``: what is dialled; ms for times, -1 for no limit.
 
-    ``address``: prefixes, with ``!`` those that are left out (artemis.md 1.9).
+    ``address``: prefixes, with ``!`` those that are left out (artemis.md 1.9). ``ways``: where the other processes of
+    this very broker are (`config/processes.py`), dialled as seeds are; they are of no concern to its clients.
     """
 
     name: str
     own: Connector
     seeds: tuple[Connector, ...] = ()
+    ways: tuple[Endpoint, ...] = ()
     direct: bool = False
     address: str = ""
     balancing: Balancing = Balancing.ON_DEMAND

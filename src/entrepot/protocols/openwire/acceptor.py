@@ -76,8 +76,14 @@ class Acceptor:
             return True
         return name not in self.temporaries and ActiveMQTempTopic(name) in self.advisories.temporaries
 
+    def check_answered(self, name: str) -> None:
+        """Raise DestinationGone unless the temporary destination ``name`` exists, here or at a node of a cluster."""
+        address = self.broker.table.addresses.get(name)
+        if address is None or name in self.temporaries or len(address.remotes()) == 0:
+            self.check_temporary(name)
+
     def check_temporary(self, name: str) -> None:
-        """Raise DestinationGone unless the temporary destination ``name`` exists."""
+        """Raise DestinationGone unless the temporary destination ``name`` exists here."""
         if name in self.temporaries or name in self.broker.table.queues:
             return
         if ActiveMQTempTopic(name) not in self.advisories.temporaries:  # a topic of another protocol is only told of

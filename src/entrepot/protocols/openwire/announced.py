@@ -16,6 +16,8 @@ from entrepot.base.patterns import matches as pattern_matches
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.addressing.policy import Policy
 from entrepot.core.events.facts import (
+    BINDING_ADDED,
+    BINDING_REMOVED,
     BRIDGE_STARTED,
     BRIDGE_STOPPED,
     CONSUMER_ATTACHED,
@@ -34,10 +36,12 @@ from entrepot.core.events.facts import (
     QUEUE_ADDED,
     QUEUE_FULL,
     QUEUE_REMOVED,
+    REMOTE_QUEUE,
     SUBSCRIPTION_REMOVED,
     TEMPORARY_TOPIC_ADDED,
     TEMPORARY_TOPIC_REMOVED,
     AddressFact,
+    BindingFact,
     ConsumerFact,
     Fact,
     FollowerFact,
@@ -125,6 +129,8 @@ TAKEN: Final = (
     | BRIDGE_STARTED
     | BRIDGE_STOPPED
     | FORWARD_FAILED
+    | BINDING_ADDED
+    | BINDING_REMOVED
 )
 
 OF_EITHER_KIND: Final = ("Expired", "NoConsumer")
@@ -139,6 +145,10 @@ CONSUMER_ID: Final = "consumerId"
 
 UNREAD_MAX: Final = 1_000
 """Places of which is remembered that nobody reads of them."""
+
+
+TEMPORARY: Final = "ID:"
+"""How names of temporary destinations of OpenWire and STOMP begin."""
 
 
 class _Unread:
@@ -176,6 +186,9 @@ class Announced(Listener):
                 self._created(fact.place)
             else:
                 self._deleted(fact.place)
+        elif isinstance(fact, BindingFact):
+            if fact.form == REMOTE_QUEUE and fact.address.startswith(TEMPORARY):
+                self._elsewhere(fact)
         elif isinstance(fact, AddressFact):
             self._temporary_topic(fact)
         elif isinstance(fact, FollowerFact):
@@ -204,6 +217,22 @@ class Announced(Listener):
             return
         connection_id = self.temporaries.pop(fact.address, None)
         self.advisories.temporary_removed(named(fact.address, True, True), connection_id)
+
+    def _elsewhere(self, fact: BindingFact) -> None:
+        """Another node of a cluster has a temporary destination, or no more: a Java client answers to none unheard of.
+
+        A queue is bound by its own name, what reads a topic by another one.
+        """
+        name = fact.address
+        topic = fact.routing_name != name
+        known = name in self.temporaries
+        if fact.kind == BINDING_ADDED:
+            if not known and named(name, topic, True) not in self.advisories.temporaries:
+                self._heard_of(name, topic)
+            return
+        address = self.broker.table.addresses.get(name)
+        if known and name not in self.broker.table.queues and (address is None or len(address.remotes()) == 0):
+            self.advisories.temporary_removed(named(name, topic, True), self.temporaries.pop(name))
 
     def _deleted(self, place: Place) -> None:
         self.advisories.bridged.pop(place.name, None)

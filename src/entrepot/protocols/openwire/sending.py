@@ -135,7 +135,7 @@ class Sending:
             if target.service is not None and command.reply_to is not None:
                 self.broker.access.answer(self.session.subject, addresses_of(command.reply_to))
         elif target.temporary:
-            self.identity.acceptor.check_temporary(target.name)
+            self.identity.acceptor.check_answered(target.name)
         transaction_id = command.transaction_id
         if transaction_id is not None:
             self._send_in(command, target, transaction_id)
@@ -251,7 +251,7 @@ class Sending:
         identity = self.identity
         for one in addresses:
             if one.temporary:
-                identity.acceptor.check_temporary(one.name)
+                identity.acceptor.check_answered(one.name)
         self.broker.access.send(self.session.subject, addresses, shown(destination, addresses))
         target = self.broker.target(addresses)
         for one in addresses:

@@ -133,3 +133,22 @@ def test_who_does_not_read_waits_with_its_changes_and_not_with_packets() -> None
     a.connection.topology.announce(0)
     a.rig.wait(100)
     assert len(looking.packets) == 1
+
+
+def test_processes_of_one_broker_meet_and_their_clients_are_told_of_one_node_without_a_place() -> None:
+    world = Cluster()
+    nodes = [world.node(number, [], ways=[1 - number]) for number in (0, 1)]
+    for node in nodes:
+        node.start()
+    world.wait(1000)
+    assert [node.known() for node in nodes] == [["n0", "n1"]] * 2
+    for node in nodes:
+        client = Looking()
+        members = node.connection.members
+        members.look(client)
+        world.wait(1000)
+        [packet] = client.packets
+        assert (packet.node, packet.primary, packet.last) == (members.node, None, True)
+        members.forget(client)
+        [other] = [one for one in node.connection.topology.members.values() if one.node != members.node]
+        assert node.connection.place_of(other) is not None, "a drain finds it"

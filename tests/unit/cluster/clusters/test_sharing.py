@@ -19,6 +19,9 @@ from entrepot.core.sending.sending import Sending
 from entrepot.model.address import ANYCAST, MULTICAST, parse
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.presenting import routing_in
+from entrepot.protocols.openwire.acceptor import Acceptor
+from entrepot.protocols.openwire.commands import ActiveMQTempQueue, ActiveMQTempTopic
+from entrepot.protocols.openwire.refusals import DestinationGone
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from kit import Reader
 from unit.protocols.artemis.wired import Client, Hub
@@ -333,3 +336,36 @@ def test_ids_of_a_third_node_are_looked_up_at_once_and_each_queue_once() -> None
     unknown = [number.to_bytes(8, "big") for number in range(1 << 40, (1 << 40) + 50_000)]
     found = table.beyond("T", [*unknown, routes["two"], routes["one"], routes["one"], routes["other"]])
     assert {route: one.queue_name for route, one in found.items()} == {routes["one"]: "one", routes["two"]: "two"}
+
+
+def test_replies_of_openwire_go_to_a_temporary_queue_of_another_node_as_long_as_it_is_there() -> None:
+    world, (a, b) = joined(2)
+    here = Acceptor(a.rig.broker)
+    with pytest.raises(DestinationGone):
+        here.check_answered("ID:x:1:1")
+    made = b.rig.broker.queues.create(QueueDefinition(name="ID:x:1:1", address="ID:x:1:1", temporary=True))
+    world.wait(100)
+    here.check_answered("ID:x:1:1")
+    assert ActiveMQTempQueue("ID:x:1:1") in here.advisories.temporaries, "a Java client asks what it was told of"
+    with pytest.raises(DestinationGone):
+        here.check_temporary("ID:x:1:1")  # it is read where it is
+    b.act(lambda: b.rig.broker.queues.delete(made, "its connection ended"))
+    world.wait(100)
+    with pytest.raises(DestinationGone):
+        here.check_answered("ID:x:1:1")
+    assert here.advisories.temporaries == {}
+
+
+def test_a_temporary_topic_of_another_node_is_heard_of_until_its_last_reader_has_gone() -> None:
+    world, (a, b) = joined(2)
+    here = Acceptor(a.rig.broker)
+    made = [
+        b.rig.broker.queues.create(QueueDefinition(name=name, address="ID:x:1:2", routing=MULTICAST, temporary=True))
+        for name in ("s1", "s2")
+    ]
+    world.wait(100)
+    for queue in made:
+        assert list(here.advisories.temporaries) == [ActiveMQTempTopic("ID:x:1:2")]
+        b.act(lambda queue=queue: b.rig.broker.queues.delete(queue, "its connection ended"))
+        world.wait(100)
+    assert here.advisories.temporaries == {}
