@@ -25,7 +25,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -176,12 +176,16 @@ pipeline-clusters: setup ## the same on local-cluster and under a standalone mas
 $(STAMPS)/spark-%: ## a Python with another PySpark
 	@python3 -m venv build/spark-$*
 	@build/spark-$*/bin/pip install --quiet 'pyspark==$*.*' 'pandas<3' pyarrow 'protobuf>=6.33.5' \
-		click rich msgspec h11 mypy_extensions librt==0.16.0 pytest pytest-timeout pytest-xdist pytest-rerunfailures hypothesis
+		click rich msgspec h11 prometheus-client mypy_extensions librt==0.16.0 pytest pytest-timeout pytest-xdist pytest-rerunfailures hypothesis
 	@touch $@
 
 pipeline-versions: setup $(STAMPS)/spark-4.1 $(STAMPS)/spark-4.0 ## the pipeline under PySpark 4.1, and 4.0 refused
 	@ENTREPOT_PYTHON_SPARK41=$(CURDIR)/build/spark-4.1/bin/python ENTREPOT_PYTHON_SPARK40=$(CURDIR)/build/spark-4.0/bin/python \
 		$(PY) tools/run_tests.py plain tests/spark/test_spark_versions.py $(ARGS)
+
+pipeline-lakes: setup $(STAMPS)/spark-4.1 ## Delta and Iceberg through killed drivers; minutes, and a PySpark that has both
+	@ENTREPOT_PYTHON_SPARK41=$(CURDIR)/build/spark-4.1/bin/python \
+		$(PY) tools/run_tests.py plain tests/spark/test_spark_lakes.py -s $(ARGS)
 
 kill: setup ## kill -9 a broker under load; ROUNDS=200
 	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption
+from entrepot.core.events.trace import NAME_QUEUE, Trace
+from entrepot.io.traces import HEAD_OCTETS, TraceFiles
 from entrepot.pipeline.jobs.audit import DISORDERED, DOUBLED, LOST, audit, displaced
 from entrepot.pipeline.jobs.life import Traces
 from entrepot.pipeline.jobs.report import report
@@ -68,6 +70,33 @@ def test_all_is_well_and_it_says_so(spark: SparkSession, tmp_path: Path) -> None
         audit(spark, [tmp_path / "traces"], tmp_path / "out")
     with pytest.raises(InvalidOption, match="no trace"):
         Traces(spark, [tmp_path / "out"])
+
+
+def test_a_trace_that_somebody_changed_is_named_and_the_audit_is_not_clean(spark: SparkSession, tmp_path: Path) -> None:
+    home = tmp_path / "traces"
+    files = TraceFiles(home, segment=64 * 1024)
+    files.describe("n-1", "north", 1, "0", 1)
+    trace = Trace(files)
+    trace.tick(0, 1_700_000_000_000)
+    trace.define(NAME_QUEUE, 1, "Q\tQ\t0")
+    for kind in (ACCEPTED, ACKNOWLEDGED):
+        for number in range(1, 101):
+            trace.note(kind, number, 1, 0, 0)
+    trace.flush()
+    files.close()
+    outcome = audit(spark, [home], tmp_path / "out")
+    assert outcome.clean
+    (link,) = outcome.links.values()
+    assert link in (tmp_path / "out" / "report.txt").read_text()
+    (path,) = home.glob("*.trace")
+    data = bytearray(path.read_bytes())
+    data[HEAD_OCTETS - 200] ^= 1  # in a place that no checksum covers
+    path.write_bytes(data)
+    outcome = audit(spark, [home], tmp_path / "again")
+    assert not outcome.clean
+    assert outcome.altered == [f"north: {path.name} was changed after it was closed: its seal is of something else"]
+    assert "the traces are not as they were written" in outcome.verdict()
+    assert f"Attention: {outcome.altered[0]}" in (tmp_path / "again" / "report.txt").read_text()
 
 
 def test_two_brokers_that_have_the_same_message(spark: SparkSession, tmp_path: Path) -> None:

@@ -102,9 +102,11 @@ def check_entrepot(arguments: list[str], home: Path) -> None:
 def check_pip(arguments: list[str]) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert arguments[0] == "install"
-    wanted = re.fullmatch(r"(?:\.|entrepot)(?:\[(\w+)\])?", arguments[-1])
+    *others, ours = sorted(arguments[1:], key=lambda word: re.match(r"\.|entrepot", word) is not None)
+    wanted = re.fullmatch(r"(?:\.|entrepot)(?:\[(\w+)\])?", ours)
     assert wanted is not None, arguments
     assert wanted[1] is None or wanted[1] in extras
+    assert all(word.startswith("-") or re.fullmatch(r"[\w-]+==[\d.]+", word) for word in others), arguments
 
 
 def check_python(arguments: list[str]) -> None:

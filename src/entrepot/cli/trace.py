@@ -11,6 +11,7 @@ import click
 from entrepot.base.errors import InvalidOption
 from entrepot.cli.output import output_option, show
 
+SUFFIX: Final = ".trace"  # as `entrepot.io.traces` has it
 SHOWN: Final = ("time", "broker", "what", "message", "queue", "who", "why")
 
 
@@ -73,6 +74,45 @@ def row_of(row: dict[str, Any]) -> dict[str, Any]:
         "who": row["consumer"] or row["came_from"] or "",
         "why": row["why"] or "",
     }
+
+
+@trace.command()
+@click.argument("places", nargs=-1, required=True, metavar="DIR...")
+@click.option("--expect", metavar="LINK", help="A link that was noted earlier, here or in an audit: is it still there?")
+@output_option
+@click.pass_context
+def verify(ctx: click.Context, *, places: tuple[str, ...], expect: str | None, output: str) -> None:
+    """Check that traces are as they were written; exit code 1 if not.
+
+    Each closed segment is sealed with what it holds and with the one before it. The last link stands for the whole
+    trace: note it where who could write here cannot, and give it to --expect later. (A link that was noted goes when
+    --trace-limit drops its segment.)
+    """
+    from entrepot.io import seals  # noqa: PLC0415 - as above
+    from entrepot.pipeline import traces  # noqa: PLC0415
+
+    brokers: dict[str, list[seals.Sealed]] = {}
+    for path in traces.segments(places):
+        stem = str(path.parent / path.name.removesuffix(SUFFIX).rpartition(".")[0])
+        brokers.setdefault(stem, []).append(seals.look(path))
+    faults = [said for row in brokers.values() for said in seals.wrong(row)]
+    links = {link for row in brokers.values() for one in row for link in (one.before, one.link)}
+    if expect is not None and expect.lower() not in links:
+        faults.append(f"the link {expect} is not there: it was written anew, or its segment was dropped for room")
+    rows = [
+        {
+            "broker": Path(stem).name,
+            "segments": len(row),
+            "sealed": sum(bool(one.link) for one in row),
+            "last link": next((one.link for one in reversed(row) if one.link), ""),
+        }
+        for stem, row in brokers.items()
+    ]
+    show(rows, ("broker", "segments", "sealed", "last link"), output)
+    for said in faults:
+        click.echo(said, err=True)
+    if faults:
+        ctx.exit(1)
 
 
 @trace.command()

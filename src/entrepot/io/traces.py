@@ -24,6 +24,7 @@ from zlib import crc32
 from entrepot.base.environment import GIB, MIB
 from entrepot.base.errors import InvalidOption, StoreUnusable
 from entrepot.core.events.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink
+from entrepot.io import seals
 from entrepot.model.ids import message_id_prefix
 
 MAGIC: Final = b"ENTRACE1"
@@ -84,8 +85,11 @@ class Segment:
         self.at = end
         return True
 
-    def close(self) -> None:
-        """Give every block its checksum, and cut the file to what is in use. Raises OSError."""
+    def close(self, before: bytes) -> bytes:
+        """Give every block its checksum, cut the file to what is in use, and seal it; return its link. Raises OSError.
+
+        ``before``: the link of the segment before it. The seal is last: what a reader finds sealed is whole.
+        """
         at = HEAD_OCTETS
         with memoryview(self.map) as view:
             while at < self.at:
@@ -94,8 +98,12 @@ class Segment:
                 with view[at + 16 : end] as body:
                     CHECK.pack_into(self.map, at + 12, crc32(body) or 1)  # 0: it has none yet
                 at = end
+            os.truncate(self.path, self.at)
+            with view[: self.at] as kept:
+                link = seals.link_of(before, kept)
+        self.map[seals.AT : HEAD_OCTETS] = seals.seal(before, link)
         self.map.close()
-        os.truncate(self.path, self.at)
+        return link
 
 
 class TraceFiles(TraceSink):
@@ -123,6 +131,7 @@ class TraceFiles(TraceSink):
         self._tasks: Final[queue.SimpleQueue[Segment | None]] = queue.SimpleQueue()
         self._asked = False
         self._closing = False
+        self._link = seals.NONE  # of the segment that was sealed last; belongs to the thread
         self._thread: threading.Thread | None = None
         try:
             directory.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -145,7 +154,7 @@ class TraceFiles(TraceSink):
             raise StoreUnusable(
                 f"no trace can be kept in {self.directory}: {error.strerror}", remedy="make room, or leave --trace out"
             ) from error
-        self._thread = threading.Thread(target=self._work, name=f"trace-{self._stem}", daemon=True)
+        self._thread = threading.Thread(target=self._work, args=(kept,), name=f"trace-{self._stem}", daemon=True)
         self._thread.start()
         self._ask()
 
@@ -208,12 +217,17 @@ class TraceFiles(TraceSink):
 
     # -- the thread's side --------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _work(self, kept: list[Path]) -> None:
+        """``kept``: segments of runs before this one."""
+        try:
+            self._link = seals.adopt(kept)
+        except OSError as error:
+            log.error("what was traced before cannot be sealed: %s", error)
         failing = False
         while (task := self._tasks.get()) is not None:
             try:
                 if task is not WANTED:
-                    task.close()
+                    self._link = task.close(self._link)
                 elif not self._closing:
                     self._make_room()
                     spare = self._make()

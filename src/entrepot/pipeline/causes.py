@@ -9,8 +9,14 @@ import re
 from typing import Final
 
 from entrepot.base import errors
-from entrepot.base.errors import EntrepotError, Unreachable
+from entrepot.base.errors import EntrepotError, OperatorError, Unreachable
 
+# How Java says that a package was built for another version of Spark, and Spark that it has none.
+_UNFIT: Final = re.compile(
+    r"java\.lang\.((?:NoSuchMethod|NoSuchField|IncompatibleClassChange|AbstractMethod|NoClassDefFound)Error)"
+)
+_MISSING: Final = re.compile(r"DATA_SOURCE_NOT_FOUND|Failed to find the data source|Cannot find catalog plugin class")
+_FITTING: Final = "docs/lakes.md has the versions of PySpark, Delta and Iceberg that fit one another"
 _LINE: Final = re.compile(r"entrepot\.base\.errors\.(\w+): (.+)")
 
 
@@ -40,7 +46,20 @@ def cause_of(error: BaseException | None) -> PipelineError | None:
 
 def told_apart(error: Exception) -> Exception:
     """Return the sentence that matters in an exception of Spark, or the exception."""
-    return cause_of(error) or error
+    return cause_of(error) or _unfit(error) or error
+
+
+def _unfit(error: Exception) -> OperatorError | None:
+    """Return what to say of a package of Spark's that is missing or was built for another version of it, or None."""
+    said = str(error)
+    if isinstance(error, EntrepotError):
+        return None
+    found = _UNFIT.search(said)
+    if found is not None:
+        return OperatorError(f"a package was built for another version of Spark: {found[1]}", remedy=_FITTING)
+    if _MISSING.search(said):
+        return OperatorError("a package of Spark is missing that the format or the catalog needs", remedy=_FITTING)
+    return None
 
 
 def lasts(error: Exception) -> bool:

@@ -18,6 +18,7 @@ from zlib import crc32
 
 from entrepot.base.errors import InvalidOption, OperatorError
 from entrepot.core.events import trace as facts
+from entrepot.io import seals
 from entrepot.io.traces import HEAD_OCTETS, MAGIC, SUFFIX, stem_of
 
 try:
@@ -74,6 +75,7 @@ NAME_FAULT: Final = 101  # what is wrong with a segment
 NAME_STOPPED: Final = 102  # the run ended in order
 NAME_UNTIL: Final = 103  # number: us since 1970, of the last record
 NAME_PART: Final = 104  # of a segment; number: facts, text: its path, first block, end and facts before, with tabs
+NAME_SEAL: Final = 105  # of a segment; number: its serial, text: its path and what `seals.Sealed` has, with tabs
 
 NAMED: Final = (facts.ACCEPTED, facts.UNROUTED, facts.DUPLICATE)
 
@@ -282,6 +284,8 @@ class Segment:
             rows.append((NAME_UNTIL, self._blocks[-1][2] + int(timed.max(initial=0)), ""))
             if np.any(records["kind"] == facts.STOPPED):
                 rows.append((NAME_STOPPED, self.head.run, ""))
+        one = seals.look(self.path, self._data)
+        rows.append((NAME_SEAL, self.head.serial, f"{one.path}\t{one.before}\t{one.link}\t{one.found}"))
         for part in self.parts():
             rows.append((NAME_PART, part.facts, f"{self.path}\t{part.first}\t{part.end}\t{part.before}"))
         kinds, numbers, texts = zip(*rows, strict=True)
@@ -511,6 +515,7 @@ __all__ = [
     "NAMES",
     "NAME_FAULT",
     "NAME_NODE",
+    "NAME_SEAL",
     "NAME_STOPPED",
     "NAME_UNTIL",
     "Head",

@@ -53,6 +53,28 @@ def test_a_kind_or_a_place_that_is_not_there_is_named(traces: Path, tmp_path: Pa
     assert "none" in result.output
 
 
+def verified(*arguments: str) -> tuple[int, list[dict[str, object]], str]:
+    result = CliRunner().invoke(cli, ["trace", "verify", *arguments, "-o", "json"])
+    return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+def test_verify_knows_a_link_again_and_finds_a_changed_octet(traces: Path) -> None:
+    code, (row,), said = verified(str(traces))
+    assert (code, said, row["broker"], row["segments"], row["sealed"]) == (0, "", "n-1", 1, 1)
+    link = str(row["last link"])
+    assert verified(str(traces), "--expect", link.upper())[0] == 0
+    code, _, said = verified(str(traces), "--expect", "00" * 31)
+    assert code == 1
+    assert "is not there" in said
+    (path,) = traces.glob("*.trace")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    code, _, said = verified(str(traces))
+    assert code == 1
+    assert f"{path.name} was changed after it was closed" in said
+
+
 def test_convert_writes_parquet_once(traces: Path, tmp_path: Path) -> None:
     target = tmp_path / "all.parquet"
     result = CliRunner().invoke(cli, ["trace", "convert", str(traces), "--to", str(target)])

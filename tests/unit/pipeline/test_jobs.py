@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrepot.base.errors import InvalidOption, InvalidSelector
+from entrepot.base.errors import InvalidOption, InvalidSelector, OperatorError
 from entrepot.pipeline.jobs import layout, replay, selection, summary
 from entrepot.pipeline.jobs.archive import Batch
 from entrepot.pipeline.jobs.compaction import Compacted
 from entrepot.pipeline.jobs.layout import Kept
 from entrepot.pipeline.jobs.replay import Wanted
+from entrepot.pipeline.jobs.storage import Storage
 
 TYPES = {
     "string": "string",
@@ -168,3 +169,16 @@ def test_reports_say_the_same_in_three_forms(tmp_path: Path) -> None:
     assert told["compacted"][0]["files_after"] == 1
     with pytest.raises(InvalidOption, match="says no kind of report"):
         report.write(tmp_path / "r.pdf")
+
+
+class Connected:
+    """A session of Spark Connect, as a job sees it: it raises for what it has not."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"[JVM_ATTRIBUTE_NOT_SUPPORTED] Attribute `{name}` is not supported in Spark Connect")
+
+
+def test_a_job_over_spark_connect_is_refused_with_the_way_that_works() -> None:
+    with pytest.raises(OperatorError, match="Spark Connect") as refused:
+        Storage(Connected(), "data")  # type: ignore[arg-type]
+    assert "spark-submit" in refused.value.remedy

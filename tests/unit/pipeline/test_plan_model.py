@@ -12,7 +12,7 @@ pytest.importorskip("pyspark", reason="PySpark is not installed: pip install ent
 
 from entrepot.base.errors import InvalidOption
 from entrepot.pipeline.jobs.forecast import FOLLOW, GONE, Network, Place, headroom, predict, recommend
-from entrepot.pipeline.jobs.plan import FIT, WELL_PLACED, Plan, advice, page_of, text_of, warnings
+from entrepot.pipeline.jobs.plan import FIT, WELL_PLACED, Plan, advice, first_to_break, page_of, text_of, warnings
 from entrepot.pipeline.jobs.rotation import MESSAGES
 
 
@@ -243,3 +243,37 @@ def test_where_consumers_are_well_placed_nothing_is_advised() -> None:
     assert (made.misfit(), advice(made)) == ([], [])
     assert text_of(made).rstrip().endswith("every broker has the consumers that it needs for what is produced there")
     assert WELL_PLACED in page_of(made)
+
+
+def broken(queues: dict[str, Place], *, crossed: float = 0.0) -> str:
+    network = Network(["a", "b"])
+    network.edges = {("a", "b")}
+    for queue, place in queues.items():
+        network.places["a", queue] = place
+    if crossed:
+        network.forwarded["a", "b", "q"] = crossed
+    made = Plan(network, [], "1 times the load", predict(network))
+    said = first_to_break(made)
+    assert (said in text_of(made)) is (said in page_of(made)) is True
+    assert ("First to break" in text_of(made)) is bool(said)
+    return said
+
+
+def test_what_breaks_first_is_what_has_the_least_room_of_what_is_known() -> None:
+    wide, narrow = Place(100, 2, 100), Place(100, 1, 150)
+    assert broken({"wide": wide, "narrow": narrow}) == "narrow breaks first, at 1.5 times this load"
+    unseen = Place(100, 1, 120, limited=False)
+    assert broken({"wide": wide, "far": unseen}).endswith(", unless it is far, whose limit was not seen")
+    assert broken({"wide": wide, "far": Place(100, 9, 120, limited=False)}) == "wide breaks first, at 2 times this load"
+    assert broken({"q": Place(100, 1, 50)}) == "q breaks now: its consumers take 0.5 times this load"
+
+
+def test_where_no_limit_was_seen_or_nobody_consumes_it_says_that() -> None:
+    said = broken({"q": Place(100, 1, 120, limited=False), "r": Place(10, 1, 120, limited=False)})
+    assert said.startswith("nothing is known to break")
+    assert "at least 1.2 times this load, q the least" in said
+    assert broken({"q": Place(100, 1, 200), "lost": Place(50)}).startswith("lost at a breaks at any load")
+
+
+def test_a_model_that_does_not_fit_says_nothing_of_what_breaks() -> None:
+    assert broken({"q": Place(100, 1, 150)}, crossed=90.0) == ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 from entrepot.base.errors import LeaseError, Unreachable
 from entrepot.pipeline.landing.configuration import Flow, Landing, Supervision
 from entrepot.pipeline.landing.running import Runner
@@ -96,6 +98,32 @@ def test_what_lasts_is_told_from_what_passes() -> None:
         made.run(ended)
         assert made.supervisor.lives["a"].lasting is lasting, error
         assert str(error) in made.supervisor.lives["a"].why
+
+
+@pytest.mark.parametrize(
+    ("java", "said"),
+    [
+        (
+            "An error occurred while calling o72.count.\n: java.lang.NoSuchMethodError: 'void org.apache.spark.sql"
+            ".execution.LogicalRDD.<init>(scala.collection.immutable.Seq)'",
+            "built for another version of Spark: NoSuchMethodError",
+        ),
+        (
+            "An error occurred while calling o58.sql.\n: java.lang.IncompatibleClassChangeError: class org.apache"
+            ".iceberg.spark.source.SparkView can not implement org.apache.spark.sql.connector.catalog.View",
+            "built for another version of Spark: IncompatibleClassChangeError",
+        ),
+        ("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta.", "a package of Spark is missing"),
+    ],
+)
+def test_a_package_that_does_not_fit_is_said_in_a_sentence_and_lasts(java: str, said: str) -> None:
+    ended = threading.Event()
+    made, _ = runner({"a": [RuntimeError(java)]}, ended)
+    made.run(ended)
+    life = made.supervisor.lives["a"]
+    assert life.lasting
+    assert said in life.why
+    assert "docs/lakes.md" in life.why
 
 
 def test_the_others_go_on_and_all_are_stopped_at_the_end() -> None:

@@ -67,19 +67,24 @@ class Audit:
         faults: list[str],
         brokers: list[str],
         records: int,
+        altered: list[str],
+        links: dict[str, str],
     ) -> None:
+        """``altered``: where a trace was changed after it was written; ``links``: broker -> the last of its chain."""
         self.totals: Final = totals
         self.counts: Final = counts
         self.findings: Final = findings
         self.faults: Final = faults
         self.brokers: Final = brokers
         self.records: Final = records
+        self.altered: Final = altered
+        self.links: Final = links
 
     @property
     def clean(self) -> bool:
-        """Whether every message is accounted for."""
+        """Whether every message is accounted for, by traces that are as they were written."""
         balanced = all(0 <= row["difference"] <= row["in transit"] for row in self.totals)
-        return balanced and not any(self.counts.values())
+        return balanced and not self.altered and not any(self.counts.values())
 
     def verdict(self) -> str:
         """Return the outcome in one sentence."""
@@ -88,8 +93,10 @@ class Audit:
             return (
                 f"{sent} messages were sent to queues and all are accounted for: none lost, none doubled, all in order."
             )
-        said = ", ".join(f"{count} {kind}" for kind, count in self.counts.items() if count)
-        return f"{sent} messages were sent to queues; {said or 'the sums differ'}."
+        said = [f"{count} {kind}" for kind, count in self.counts.items() if count]
+        if self.altered:
+            said.append("the traces are not as they were written")
+        return f"{sent} messages were sent to queues; {', '.join(said) or 'the sums differ'}."
 
 
 def audit(spark: SparkSession, places: Sequence[str | Path], target: str | Path) -> Audit:
@@ -111,7 +118,9 @@ def audit(spark: SparkSession, places: Sequence[str | Path], target: str | Path)
         totals=sorted(totals, key=lambda row: row["queue"] or ""),
         counts=counts,
         findings=named,
-        faults=sorted(set(found.survey.faults)),
+        faults=sorted({*found.survey.faults, *found.survey.altered}),
+        altered=found.survey.altered,
+        links=found.survey.last_links,
         brokers=sorted(f"{broker.name} ({broker.node})" for broker in found.survey.brokers.values()),
         records=sum(row["records"] for row in totals),
     )
@@ -349,6 +358,8 @@ def text_of(outcome: Audit) -> str:
                 if one.kind == kind
             ]
             lines += pages.columns(["last seen", "message", "queue", "broker", "last hop"], shown)
+    if outcome.links:
+        lines += ["", CHAIN, *pages.columns(["broker", "last link"], [list(pair) for pair in outcome.links.items()])]
     return "\n".join(lines) + "\n"
 
 
@@ -369,9 +380,16 @@ def page_of(outcome: Audit) -> str:
                 if one.kind == kind
             ]
             parts.append(pages.table(["last seen", "message", "queue", "broker", "last hop"], shown))
+    if outcome.links:
+        parts += [pages.heading("Chains"), pages.paragraph(CHAIN)]
+        parts.append(pages.table(["broker", "last link"], [list(pair) for pair in outcome.links.items()]))
     return pages.page("Audit", parts)
 
 
+CHAIN: Final = (
+    "What was audited, for whoever keeps this report: `entrepot trace verify DIR --expect LINK` says later whether it "
+    "is still the same."
+)
 LEGEND: Final = (
     "sent + made + before = consumed + pending + dead + expired + removed + other, for all brokers together; the "
     "difference is what is left of it. Made: copies that a broker made (dead letters, moves, diverts). Before: what "

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as fn
 
 from entrepot.core.events import trace as facts
+from entrepot.io import seals
 from entrepot.pipeline import traces
 from entrepot.pipeline.jobs.storage import Storage
 
@@ -58,7 +59,7 @@ class Survey:
 
     def __init__(self, rows: Sequence[tuple[int, int, int, int, str]]) -> None:
         """``rows`` in the form `traces.NAMES`."""
-        self.rows: Final = [row for row in rows if row[2] != traces.NAME_PART]
+        self.rows: Final = [row for row in rows if row[2] not in (traces.NAME_PART, traces.NAME_SEAL)]
         self.parts: Final = [  # path, first block, end, facts before, facts
             (path, int(first), int(end), int(before), row[3])
             for row in rows
@@ -79,6 +80,18 @@ class Survey:
                 self.brokers.setdefault(row[0], Broker(node, name)).runs.setdefault(row[1], 0)
         for row in self.rows:
             self._take(*row)
+        self.chains: Final = _chains(rows)
+
+    @property
+    def altered(self) -> list[str]:
+        """Return a sentence for each place where a trace was changed after it was written."""
+        return [f"{self.name_of(node)}: {said}" for node, row in self.chains.items() for said in seals.wrong(row)]
+
+    @property
+    def last_links(self) -> dict[str, str]:
+        """Return the last link of the chain of each broker that has one."""
+        found = {self.name_of(node): [one.link for one in row if one.link] for node, row in self.chains.items()}
+        return {name: links[-1] for name, links in sorted(found.items()) if links}
 
     def _take(self, node: int, run: int, kind: int, number: int, text: str) -> None:
         broker = self.brokers[node]
@@ -114,6 +127,15 @@ class Survey:
             return ""
         head = self.prefixes.get(prefix, "?")
         return head if sequence == facts.NO_SEQUENCE else f"{head}{sequence}"
+
+
+def _chains(rows: Sequence[tuple[int, int, int, int, str]]) -> dict[int, list[seals.Sealed]]:
+    """Return the seals of each broker, by the numbers of its segments."""
+    found: dict[int, list[tuple[int, seals.Sealed]]] = {}
+    for node, _, kind, serial, text in rows:
+        if kind == traces.NAME_SEAL:
+            found.setdefault(node, []).append((serial, seals.Sealed(*text.rsplit("\t", 3))))
+    return {node: [one for _, one in sorted(row, key=lambda pair: pair[0])] for node, row in found.items()}
 
 
 class Traces:

@@ -254,7 +254,7 @@ def warnings(made: Plan) -> list[str]:
         for (broker, queue), rate in sorted(made.after.waiting.items())
     ]
     for queue, factor in sorted(headroom(made.after.network).items()):
-        if factor < 1 and made.after.network.limit(queue) == math.inf:
+        if 0 < factor < 1 and made.after.network.limit(queue) == math.inf:  # at 0 there is no consumer: said above
             said.append(
                 f"{queue}: {made.scenario} is {1 / factor:.3g} times what its consumers were seen to take. Whether "
                 f"they can is not known, because none was seen at its limit. {CALIBRATION}"
@@ -267,6 +267,34 @@ def advice(made: Plan) -> list[str]:
     if made.misfit():
         return ["no advice: the model does not say what was measured (see Attention)"]
     return recommend(made.after.network)
+
+
+def first_to_break(made: Plan) -> str:
+    """Return what gives way first when the load of the scenario grows; "" where the model does not fit, or knows none.
+
+    Consumers are all that the model knows limits of. Those of which none was seen at its limit hold at least so much.
+    """
+    room = headroom(made.after.network)
+    if made.misfit() or not room:
+        return ""
+    if made.after.stranded:
+        (broker, queue), rate = max(made.after.stranded.items(), key=lambda one: (one[1], one[0]))
+        return f"{queue} at {broker} breaks at any load: no consumer is in reach of {rate:.3g} a second"
+    seen = [(factor, queue) for queue, factor in room.items() if made.after.network.limit(queue) < math.inf]
+    unseen = [(factor, queue) for queue, factor in room.items() if made.after.network.limit(queue) == math.inf]
+    if not seen:
+        factor, queue = min(unseen)
+        return (
+            f"nothing is known to break: no consumer was seen at its limit; all hold at least {factor:.3g} times this "
+            f"load, {queue} the least"
+        )
+    factor, queue = min(seen)
+    if factor < 1:
+        said = f"{queue} breaks now: its consumers take {factor:.3g} times this load"
+    else:
+        said = f"{queue} breaks first, at {factor:.3g} times this load"
+    sooner = sorted(name for least, name in unseen if least < factor)
+    return said + (f", unless it is {', '.join(sooner)}, whose limit was not seen" if sooner else "")
 
 
 WELL_PLACED: Final = "every broker has the consumers that it needs for what is produced there"
@@ -305,6 +333,8 @@ def text_of(made: Plan) -> str:
     lines += [f"Attention: {said}" for said in (*made.faults, *warnings(made))]
     for title, names, rows in _parts(made):
         lines += ["", title, *pages.columns(names, rows)]
+    breaking = first_to_break(made)
+    lines += ["", "First to break", breaking] if breaking else []
     lines += [
         "",
         "Placement",
@@ -322,6 +352,8 @@ def page_of(made: Plan) -> str:
     parts.append(
         pages.bars([(f"{a} → {b}", rate) for a, b, _, _, rate in _edges(made)], "predicted forwarding, a second")
     )
+    breaking = first_to_break(made)
+    parts += [pages.heading("First to break"), pages.paragraph(breaking)] if breaking else []
     found = advice(made)
     parts.append(pages.heading("Placement"))
     parts += [pages.verdict(said, good=False) for said in found]

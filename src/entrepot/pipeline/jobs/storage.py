@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from entrepot.base.errors import Fault, InvalidOption, StorageError
+from entrepot.base.errors import InvalidOption, OperatorError, StorageError
 from entrepot.pipeline.jobs.layout import KEPT, Kept, check_schema
 
 if TYPE_CHECKING:
@@ -31,10 +31,16 @@ class Storage:
     """One directory, through the driver's Java. ``renames``: its file system renames in one step."""
 
     def __init__(self, spark: SparkSession, root: str, *, renames: bool | None = None) -> None:
-        """``root``: a path or a URI of Hadoop. ``renames``: None: as the scheme says. Raises InvalidOption."""
-        jvm: Any = spark._jvm
+        """``root``: a path or a URI of Hadoop. ``renames``: None: as the scheme says.
+
+        Raises InvalidOption, and OperatorError for a session of Spark Connect.
+        """
+        jvm: Any = getattr(spark, "_jvm", None)  # a session of Spark Connect raises an AttributeError of its own
         if jvm is None:
-            raise Fault("the jobs need Spark's own driver; Spark Connect has none")
+            raise OperatorError(
+                "the jobs write through the Java of Spark's driver, which a session of Spark Connect has not",
+                remedy="run them with --master, or by spark-submit; the format itself works over Spark Connect",
+            )
         self._jvm = jvm
         self._gateway: Any = spark.sparkContext._gateway
         self._configuration = spark._jsc.hadoopConfiguration()
