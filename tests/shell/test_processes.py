@@ -12,11 +12,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import paho.mqtt.client as paho
 import pytest
 from daemon import CONNECT, PATIENCE, Daemon, Wire
 
@@ -80,6 +81,11 @@ class Broker(Daemon):
         """Return how many queues of others one process knows."""
         [cluster] = [json.loads(line) for line in self.cli(number, "cluster", "list", "-o", "json").splitlines()]
         return sum(int(member["queues"]) for member in cluster["members"])
+
+    def met(self, number: int) -> bool:
+        """Return whether one process has met the others."""
+        [cluster] = [json.loads(line) for line in self.cli(number, "cluster", "list", "-o", "json").splitlines()]
+        return [one["state"] for one in cluster["contacts"]] == ["met"] * (self.count - 1)
 
     def waiting(self, number: int, queue: str) -> int:
         """Return how many messages wait in ``queue`` at one process."""
@@ -167,6 +173,33 @@ def receive(language: str, path: Path, queue: str, count: int) -> list[str]:
 
 
 LANGUAGES = ("stomp", "openwire", "core")
+
+
+def test_a_client_id_of_mqtt_is_one_connections_at_all_processes(begin: Start) -> None:
+    broker = begin(2)
+    until(lambda: broker.met(0) and broker.met(1), "the processes know each other")
+    gone = threading.Event()
+    with meter(broker.at(0)) as older:
+        older.on_disconnect = lambda *_: gone.set()
+        with meter(broker.at(1)) as newer:
+            assert gone.wait(PATIENCE)
+            assert newer.is_connected()
+
+
+@contextmanager
+def meter(path: Path) -> Iterator[paho.Client]:
+    """Yield a client of MQTT at one process, which has let it in; it does not come back by itself."""
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, "meter", transport="unix", reconnect_on_failure=False)
+    entered = threading.Event()
+    client.on_connect = lambda *_: entered.set()
+    client.connect(str(path))
+    client.loop_start()
+    try:
+        assert entered.wait(PATIENCE)
+        yield client
+    finally:
+        client.disconnect()
+        client.loop_stop()
 
 
 def test_what_is_sent_to_one_process_is_read_once_at_another(begin: Start) -> None:
