@@ -20,6 +20,7 @@ import artemis
 import classic
 import jolokias
 from classic import NEWER
+from tables import cell
 
 BEANS: Final = {
     "classic": {
@@ -124,14 +125,14 @@ def test_attributes_are_those_of_the_real_one(family: str, tmp_path: Path, monke
         real = settled(place, family)
     folder = os.environ.get("ENTREPOT_TABLES")
     if folder:
-        (Path(folder) / f"jolokia-{family}.md").write_text(table(family, ours, real))
+        (Path(folder) / f"jolokia-{family}.md").write_text(table(family, ours, real, tmp_path))
     for kind in BEANS[family]:
         for name in SAME[family, kind]:
             assert (kind, name, ours[kind].get(name)) == (kind, name, real[kind].get(name))
         assert not set(ours[kind]) - set(real[kind]), "attributes that a real one has not"
 
 
-def table(family: str, ours: dict[str, dict[str, Any]], real: dict[str, dict[str, Any]]) -> str:
+def table(family: str, ours: dict[str, dict[str, Any]], real: dict[str, dict[str, Any]], home: Path) -> str:
     title = "ActiveMQ Classic " + NEWER if family == "classic" else "Artemis " + artemis.VERSION
     lines = [
         f"<!-- Written by tests/interop/test_jolokia_beside.py with ENTREPOT_TABLES. -->\n# Jolokia beside {title}\n",
@@ -148,10 +149,8 @@ def table(family: str, ours: dict[str, dict[str, Any]], real: dict[str, dict[str
             lines.append(f"{word}: " + (", ".join(f"`{name}`" for name in sorted(names)) or "none") + ".\n")
         if other:
             lines.append("| Different | There | Here |\n|---|---|---|")
-            lines += [f"| `{name}` | {cell(values[name])} | {cell(ours[kind][name])} |" for name in sorted(other)]
+            lines += [
+                f"| `{name}` | {cell(values[name], home, 60)} | {cell(ours[kind][name], home, 60)} |"
+                for name in sorted(other)
+            ]
     return "\n".join(lines) + "\n"
-
-
-def cell(value: Any) -> str:
-    text = json.dumps(value).replace("|", "\\|")
-    return "`" + (text if len(text) <= 60 else text[:57] + "...") + "`"

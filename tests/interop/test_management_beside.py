@@ -18,6 +18,7 @@ import artemis
 import pytest
 from managing import Manager
 from ours import Entrepot, like_artemis
+from tables import cell
 
 from entrepot import Message
 
@@ -194,7 +195,7 @@ def test_what_management_answers_is_what_artemis_answers(tmp_path: Path) -> None
         ours.kill()
     folder = os.environ.get("ENTREPOT_TABLES")
     if folder:
-        (Path(folder) / "management-artemis.md").write_text(table(mine, theirs))
+        (Path(folder) / "management-artemis.md").write_text(table(mine, theirs, tmp_path))
     for kind, wanted in SAME.items():
         for name, value in theirs[kind].items():
             if re.sub("^(get|is)", "", name) in wanted:
@@ -204,7 +205,7 @@ def test_what_management_answers_is_what_artemis_answers(tmp_path: Path) -> None
     assert not [told for told in answers if told[1] != told[2]]
 
 
-def table(ours: dict[str, Any], real: dict[str, Any]) -> str:
+def table(ours: dict[str, Any], real: dict[str, Any], home: Path) -> str:
     lines = [
         "<!-- Written by tests/interop/test_management_beside.py with ENTREPOT_TABLES. -->",
         f"# Management by messages beside Artemis {artemis.VERSION}\n",
@@ -222,10 +223,5 @@ def table(ours: dict[str, Any], real: dict[str, Any]) -> str:
             lines.append(f"{word}: " + (", ".join(f"`{name}`" for name in found) or "none") + ".\n")
         if other:
             lines.append("| Different | There | Here |\n|---|---|---|")
-            lines += [f"| `{name}` | {cell(values[name])} | {cell(have[name])} |" for name in other]
+            lines += [f"| `{name}` | {cell(values[name], home, 50)} | {cell(have[name], home, 50)} |" for name in other]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def cell(value: Any) -> str:
-    text = json.dumps(value).replace("|", "\\|")
-    return "`" + (text if len(text) <= 50 else text[:47] + "...") + "`"
