@@ -129,7 +129,22 @@ class _Body(Outflow):
             self._gift.go_on()
 
 
-class Gift(Rest, Waiter):
+class _Noted(Waiter):
+    """Our disk notes that a branch is given."""
+
+    def __init__(self, gift: Gift) -> None:
+        self._gift: Final = gift
+
+    def stored(self, token: bytes) -> None:
+        """It has."""
+        self._gift.stored(token)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It has not."""
+        self._gift.store_failed(token, error)
+
+
+class Gift(Rest):
     """The branch ``key`` on its way to ``target``.
 
     ``over`` is told at the end why it stays, "" where it went; ``unsure``: the target may have it, and will say.
@@ -275,7 +290,7 @@ class Gift(Rest, Waiter):
         except EntrepotError as error:
             self._take_back(error.message)
             return
-        self.broker.journal.confirm(self, self._token)
+        self.broker.journal.confirm(_Noted(self), self._token)
 
     def stored(self, token: bytes) -> None:
         """Our disk has it."""
