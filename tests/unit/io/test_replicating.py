@@ -40,7 +40,7 @@ def test_what_is_read_for_replicas_when_all_is_over_concerns_nobody() -> None:
     """A stop during a catch-up asked a thread that had ended for the next piece, and the log had a traceback."""
     begun, goes_on = threading.Event(), threading.Event()
 
-    def read() -> bytes:
+    def read(offset: int, length: int) -> bytes:
         begun.set()
         goes_on.wait(60)
         return b"octets"
@@ -49,7 +49,7 @@ def test_what_is_read_for_replicas_when_all_is_over_concerns_nobody() -> None:
         came: list[bytes | EntrepotError] = []
         hosting = made(SimpleNamespace(files=SimpleNamespace(reader=lambda *asked: read)))
         hosting.fetch("1.seg", 0, 6, came.append)
-        await asyncio.to_thread(begun.wait, 60)
+        assert await asyncio.to_thread(begun.wait, 60)
         thread = hosting._reading
         assert thread is not None
         hosting.stop()

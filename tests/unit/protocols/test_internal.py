@@ -86,7 +86,9 @@ def test_a_consumer_of_openwire_does_not_see_them(make):
     assert b"a text" not in shown.raw
 
 
-BETWEEN_NODES = {f"protocols/artemis/{name}.py" for name in ("convert", "linking/crossing", "sending")}
+BETWEEN_NODES = {
+    f"protocols/artemis/{name}.py" for name in ("convert", "linking/crossing", "linking/intake", "sending")
+}
 """Nodes of a cluster say over CORE which queues of the other one a message is for."""
 OWN = {
     *(f"protocols/mqtt/{name}.py" for name in ("convert", "delivery", "figures", "house", "retained")),
