@@ -11,7 +11,8 @@ from entrepot.base.errors import InvalidURI
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.base.uri import Composite, Endpoint, parse
 from entrepot.cluster.backoff import Reconnection
-from entrepot.cluster.carrying.options import FASTEST, CoreBridgeEntry, CoreBridgeOptions
+from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
+from entrepot.cluster.carrying.terms import FASTEST
 
 SCHEME: Final = "artemis"
 TRANSPORTS: Final = ("tcp", "ssl")

@@ -7,15 +7,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND, Duration
+from entrepot.base.environment import KIB, MIB, SECOND, Duration
 from entrepot.base.settings import Options, Unit, setting
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.backoff import Reconnection
+from entrepot.cluster.carrying.terms import Supervised
 
 FOREVER: Final = -1
 CONCURRENCY_MAX: Final = 1_000
-ENDLESS: Final = 24 * 3600 * SECOND  # what "for ever" is where a peer has to be told a time
-FASTEST: Final = 100 * MILLISECOND  # between two looks whether a peer lives
 
 
 class RoutingType(Enum):
@@ -27,7 +25,7 @@ class RoutingType(Enum):
     MULTICAST = "MULTICAST"
 
 
-class CoreBridgeOptions(Options, frozen=True):
+class CoreBridgeOptions(Supervised, Options, frozen=True):
     """One bridge, as its file writes it."""
 
     name: str = setting("", artemis="name", about="unique in its broker")
@@ -108,27 +106,6 @@ class CoreBridgeOptions(Options, frozen=True):
         artemis="pending-ack-timeout",
         about="longest that a stop waits for what is on its way",
     )
-
-    def reconnection(self) -> Reconnection:
-        """Return what a link makes of it: a lost connection is a failure, and attempts follow it."""
-        return Reconnection(
-            initial_delay=self.retry_interval,
-            max_delay=max(self.retry_interval, self.retry_interval_max),
-            exponential=self.retry_multiplier > 1.0,
-            multiplier=self.retry_multiplier,
-            attempts_max=0 if self.attempts < 0 else self.attempts + 1,
-            attempts_first=0 if self.attempts_first < 0 else max(self.attempts_first, 1),
-            min_connect_time=0,
-        )
-
-    def time_to_live(self) -> Duration:
-        """Return after which silence the other broker gives us up."""
-        return self.ttl if self.ttl > 0 else ENDLESS
-
-    def interval(self, parts: int) -> Duration:
-        """Return the time between two looks, so that silence is found in ``parts`` of them."""
-        silence = min(self.check_period if self.check_period > 0 else ENDLESS, self.time_to_live())
-        return max(silence // parts, FASTEST)
 
 
 class CoreBridgeEntry(Struct, frozen=True, kw_only=True):

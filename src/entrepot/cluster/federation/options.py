@@ -6,20 +6,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from entrepot.base.environment import MILLISECOND, SECOND, Duration
+from entrepot.base.environment import SECOND, Duration
 from entrepot.base.settings import Options, Unit, setting
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.backoff import Reconnection
+from entrepot.cluster.carrying.terms import Supervised
 
 FOREVER: Final = -1
 ANY_HOPS: Final = -1
-ENDLESS: Final = 24 * 3600 * SECOND  # what "for ever" is where a peer has to be told a time
-FASTEST: Final = 100 * MILLISECOND  # between two looks whether a peer lives
 LOWER: Final = -1  # the priority-adjustment of a queue policy that says none
 HOUR_MS: Final = 3_600_000
 
 
-class UpstreamOptions(Options, frozen=True):
+class UpstreamOptions(Supervised, Options, frozen=True):
     """One ``<upstream>``, as its file writes it."""
 
     name: str = setting("", artemis="name", about="unique in its federation; part of the names of queues there")
@@ -61,27 +59,6 @@ class UpstreamOptions(Options, frozen=True):
     call_timeout: Duration = setting(
         30 * SECOND, unit=Unit.DURATION, artemis="call-timeout", about="longest that the upstream may take to greet"
     )
-
-    def reconnection(self) -> Reconnection:
-        """Return what a link makes of it: a lost connection is a failure, and attempts follow it."""
-        return Reconnection(
-            initial_delay=self.retry_interval,
-            max_delay=max(self.retry_interval, self.retry_interval_max),
-            exponential=self.retry_multiplier > 1.0,
-            multiplier=self.retry_multiplier,
-            attempts_max=0 if self.attempts < 0 else self.attempts + 1,
-            attempts_first=0 if self.attempts_first < 0 else max(self.attempts_first, 1),
-            min_connect_time=0,
-        )
-
-    def time_to_live(self) -> Duration:
-        """Return after which silence the upstream gives us up."""
-        return self.ttl if self.ttl > 0 else ENDLESS
-
-    def interval(self, parts: int) -> Duration:
-        """Return the time between two looks, so that silence is found in ``parts`` of them."""
-        silence = min(self.check_period if self.check_period > 0 else ENDLESS, self.time_to_live())
-        return max(silence // parts, FASTEST)
 
 
 class Match(Struct, frozen=True):

@@ -22,31 +22,11 @@ from entrepot.protocols.artemis.headers import Headers, assembled, body_of, prop
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.failover import Dial, Drop
-from entrepot.protocols.session import Session, Shell
 from kit import SECOND, Rig
 
+from ..cables import Cable, Cabled, End
+
 PLACE = Endpoint("tcp", "far", 61616)
-
-
-class End(Shell):
-    """One end of a cable."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.session: Session | None = None
-
-    def go_on(self) -> None:
-        assert self.session is not None
-        self.session.resume(self.rig.now)
-
-
-class Cable:
-    """A connection; ``answers`` False: nothing comes back any more, and nobody knows."""
-
-    def __init__(self, near: End, far: End) -> None:
-        self.near = near
-        self.far = far
-        self.answers = True
 
 
 class Taken(Consumer):
@@ -72,7 +52,7 @@ class Taker(Subscription):
         return made
 
 
-class Crossed:
+class Crossed(Cabled):
     """``near`` has the bridge, ``far`` the server. Options are attributes of `CoreBridgeOptions`."""
 
     def __init__(
@@ -151,56 +131,13 @@ class Crossed:
         near.session = bridge.greet(near, dial.attempt, dial.place, self.near.now)
         far.session = CoreServerSession(far, self.acceptor, self.server_options, dial.attempt, "near")
 
-    def _flow(self, number: int, cable: Cable) -> bool:
-        near, far = cable.near.session, cable.far.session
-        assert near is not None
-        assert far is not None
-        moved = False
-        data = near.outgoing()
-        if data:
-            self._tick(self.far)
-            far.receive(data, self.far.now)
-            moved = True
-        self.far.turn()
-        back = far.outgoing()
-        if back and cable.answers and not (self.mute and self.bridge.link.state is State.OPEN):
-            self._tick(self.near)
-            near.receive(back, self.near.now)
-            moved = True
-        if near.closing or far.closing:
-            self._part(number)
-            moved = True
-        return moved
-
-    def _tick(self, rig: Rig) -> None:
-        rig.now += 1_000
-        rig.broker.tick(rig.now, rig.wall)
-
-    def _part(self, number: int) -> None:
-        cable = self.cables.pop(number, None)
-        if cable is None:
-            return
-        assert cable.near.session is not None
-        assert cable.far.session is not None
-        cable.near.session.detach("cut", self.near.now)
-        cable.far.session.detach("cut", self.far.now)
-
-    def cut(self) -> None:
-        """Every connection breaks, and what was under way on it is lost."""
-        for number in list(self.cables):
-            self._part(number)
-
     def deafen(self) -> None:
         """What the far broker says is lost from now on, until the connection is cut."""
         for cable in self.cables.values():
             cable.answers = False
 
-    def pass_ms(self, ms: int) -> None:
-        """Let time pass on both sides, in steps."""
-        for _ in range(10):
-            for rig in (self.near, self.far):
-                rig.wait(ms // 10)
-            self.run()
+    def arrives(self, cable: Cable) -> bool:
+        return super().arrives(cable) and not (self.mute and self.bridge.link.state is State.OPEN)
 
     # -- messages ------------------------------------------------------------------------------------------------------
 

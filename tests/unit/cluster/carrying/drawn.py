@@ -24,12 +24,13 @@ from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.failover import Dial, Drop
 from kit import SECOND, Rig
 
-from .crossed import Cable, End, Taker
+from ..cables import Cable, Cabled, End
+from .crossed import Taker
 
 PLACE = Endpoint("tcp", "far", 61616)
 
 
-class Drawn:
+class Drawn(Cabled):
     """``near`` draws what it reads from ``far``, the server. Options are attributes of `DrawOptions`."""
 
     def __init__(self, *, near: dict[str, Any] | None = None, **options: Any) -> None:
@@ -100,52 +101,12 @@ class Drawn:
         near.session = bridge.greet(near, dial.attempt, dial.place, self.near.now)
         far.session = CoreServerSession(far, self.acceptor, CoreOptions(), dial.attempt, "near")
 
-    def _flow(self, number: int, cable: Cable) -> bool:
-        near, far = cable.near.session, cable.far.session
-        assert near is not None
-        assert far is not None
-        moved = False
-        data = near.outgoing()
-        if data and not self.deaf:
-            self._tick(self.far)
-            far.receive(data, self.far.now)
-            moved = True
-        self.far.turn()
-        back = far.outgoing()
-        if back:
-            self._tick(self.near)
-            near.receive(back, self.near.now)
-            moved = True
-        if near.closing or far.closing:
-            self._part(number)
-            moved = True
-        return moved
-
-    def _tick(self, rig: Rig) -> None:
-        rig.now += 1_000
-        rig.broker.tick(rig.now, rig.wall)
-
-    def _part(self, number: int) -> None:
-        cable = self.cables.pop(number, None)
-        if cable is None:
-            return
-        assert cable.near.session is not None
-        assert cable.far.session is not None
-        cable.near.session.detach("cut", self.near.now)
-        cable.far.session.detach("cut", self.far.now)
+    def reaches(self, cable: Cable) -> bool:
+        return not self.deaf
 
     def cut(self) -> None:
-        """Every connection breaks, and what was under way on it is lost."""
-        for number in list(self.cables):
-            self._part(number)
+        super().cut()
         self.deaf = False
-
-    def pass_ms(self, ms: int) -> None:
-        """Let time pass on both sides, in steps."""
-        for _ in range(10):
-            for rig in (self.near, self.far):
-                rig.wait(ms // 10)
-            self.run()
 
     def restart_far(self, how: str) -> None:
         self.cut()

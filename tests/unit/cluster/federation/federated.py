@@ -22,32 +22,12 @@ from entrepot.protocols.artemis.headers import Headers, assembled, body_of
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.failover import Dial, Drop
-from entrepot.protocols.session import Session, Shell
 from kit import SECOND, Reader, Rig
 
-
-class End(Shell):
-    """One end of a cable."""
-
-    def __init__(self, rig: Rig) -> None:
-        self.rig = rig
-        self.session: Session | None = None
-
-    def go_on(self) -> None:
-        assert self.session is not None
-        self.session.resume(self.rig.now)
+from ..cables import Cable, Cabled, End
 
 
-class Cable:
-    """A connection; ``heard`` False: what the near broker says is lost, and nobody knows."""
-
-    def __init__(self, near: End, far: End) -> None:
-        self.near = near
-        self.far = far
-        self.heard = True
-
-
-class Pair:
+class Pair(Cabled):
     """``near`` has the federation, ``far`` is its upstream; both ``durable`` on simulated disks."""
 
     def __init__(
@@ -139,57 +119,10 @@ class Pair:
         near.session = end.greet(near, dial.attempt, dial.place, self.near.now)
         far.session = CoreServerSession(far, self.acceptor, CoreOptions(), self.made, "near")
 
-    def _flow(self, number: int, cable: Cable) -> bool:
-        near, far = cable.near.session, cable.far.session
-        assert near is not None
-        assert far is not None
-        moved = False
-        data = near.outgoing()
-        if data:
-            moved = True
-            if cable.heard:
-                self._tick(self.far)
-                far.receive(data, self.far.now)
-        self.far.turn()
-        back = far.outgoing()
-        if back:
-            self._tick(self.near)
-            near.receive(back, self.near.now)
-            moved = True
-        if near.closing or far.closing:
-            self._part(number)
-            moved = True
-        return moved
-
-    def _tick(self, rig: Rig) -> None:
-        rig.now += 1_000
-        rig.broker.tick(rig.now, rig.wall)
-
-    def _part(self, number: int) -> None:
-        cable = self.cables.pop(number, None)
-        if cable is None:
-            return
-        assert cable.near.session is not None
-        assert cable.far.session is not None
-        cable.near.session.detach("cut", self.near.now)
-        cable.far.session.detach("cut", self.far.now)
-
-    def cut(self) -> None:
-        """Every connection breaks, and what was under way on it is lost."""
-        for number in list(self.cables):
-            self._part(number)
-
     def mute(self) -> None:
         """What the near broker says is lost from now on, until the connection is cut."""
         for cable in self.cables.values():
             cable.heard = False
-
-    def pass_ms(self, ms: int) -> None:
-        """Let time pass on both sides, in steps."""
-        for _ in range(10):
-            for rig in (self.near, self.far):
-                rig.wait(ms // 10)
-            self.run()
 
     def fell(self, rig: Rig, how: str = "kill") -> None:
         """The broker of ``rig`` falls and is started again from its disk; what it had to say is lost."""
