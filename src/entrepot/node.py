@@ -13,9 +13,9 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import clock_gettime_ns
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from entrepot.assembly import Assembly, Plan, Ports
+from entrepot.assembly import Assembly, Ports
 from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
 from entrepot.base.settings import Dialect
@@ -46,7 +46,7 @@ from entrepot.journal.ports import JournalPort
 from entrepot.management.census import OpenConnections
 from entrepot.management.components import Components
 from entrepot.management.fact_log import FactLog
-from entrepot.node_options import NodeOptions
+from entrepot.node_options import NodeOptions, planned
 from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, WS, Session, Shell
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Node:
         self._hosting: Hosting | None = None
         self._fencing: asyncio.Task[None] | None = None
         self.options: Final = options
-        self.plan: Final = plan_of(options)
+        self.plan: Final = planned(options)
         override = -1 if options.config is None else options.config.serving.ttl_override_ms
         self.dialects: Final = [Dialects(override) for _ in options.listen]
         self.listening: Final = [
@@ -163,17 +163,7 @@ class Node:
             if self._hosting is not None:
                 self._hosting.run, self._hosting.asked = self._run, self.ask_to_stop
                 await self._hosting.open()
-            for listening, dialects in () if self.drains else zip(self.listening, self.dialects, strict=True):
-                listener = self._listener(listening, dialects)
-                await listener.open()
-                self.listeners.append(listener)
-                made = self.made
-                if not made.acceptor.url:
-                    made.acceptor.set_url(published(listener, dialects.openwire.published))
-            if self.options.process is not None:  # the others dial there, and who asks about this one alone
-                inner = self._listener(Listening(self.options.process.inner, no_option, SPOKEN), Dialects())
-                await inner.open()
-                self.listeners.append(inner)
+            await listen(self)
         except BaseException:
             if self.standby is not None:
                 await self._hand_over(Signal.FAILED, "the broker could not start")
@@ -214,11 +204,10 @@ class Node:
             raise
         self._watch_files()
         if any(one.options.tls.reloads for one in self.listeners):
-            from entrepot.io.renewing import PERIOD_S, Renewal  # noqa: PLC0415 - few listeners want it
+            from entrepot.io.renewing import Renewal  # noqa: PLC0415 - few listeners want it
 
             config = self.options.config
-            seconds = 0.0 if config is None else config.refresh_ms / 1000
-            self._renewal = Renewal(self.listeners, seconds or PERIOD_S)
+            self._renewal = Renewal(self.listeners, 0 if config is None else config.refresh_ms)
             await self._renewal.start()
 
     def _watch_files(self) -> None:
@@ -450,25 +439,19 @@ class Node:
         if listening.protocol == AMQP:
             made.load_amqp()
 
-        def greet(shell: Shell, peer: str) -> Session:
-            return made.greet_openwire(shell, dialects.openwire, peer)
+        def greeter(make: Callable[[Shell, Any, str], Session], options: object) -> Greeter:
+            return lambda shell, peer: make(shell, options, peer)
 
-        def greet_stomp(shell: Shell, peer: str) -> Session:
-            return made.greet_stomp(shell, dialects.stomp, peer)
-
-        def greet_core(shell: Shell, peer: str) -> Session:
-            return made.greet_core(shell, dialects.core, peer)
-
-        def greet_mqtt(shell: Shell, peer: str) -> Session:
-            return made.greet_mqtt(shell, dialects.mqtt, peer)
-
-        def greet_amqp(shell: Shell, peer: str) -> Session:
-            return made.greet_amqp(shell, dialects.amqp, peer)
-
+        greet = greeter(made.greet_openwire, dialects.openwire)
         web = WebGreeter(self.turn, greet, frame_max=dialects.openwire.wire.max_frame_size)
-        greeters: dict[str, Greeter] = {OPENWIRE: greet, STOMP: greet_stomp, HTTP: web, CORE: greet_core}
-        greeters[MQTT] = greet_mqtt
-        greeters[AMQP] = greet_amqp
+        greeters: dict[str, Greeter] = {
+            OPENWIRE: greet,
+            STOMP: greeter(made.greet_stomp, dialects.stomp),
+            HTTP: web,
+            CORE: greeter(made.greet_core, dialects.core),
+            MQTT: greeter(made.greet_mqtt, dialects.mqtt),
+            AMQP: greeter(made.greet_amqp, dialects.amqp),
+        }
         spoken = [STOMP, MQTT, AMQP] if listening.protocol == WS else listening.protocols
         inside: dict[str, Greeter] = {name: greeters[name] for name in (STOMP, MQTT, AMQP) if name in spoken}
         greeters[WS] = web.socket = SocketGreeter(self.turn, made.broker.memory, inside)
@@ -592,6 +575,21 @@ def empty(node: Node, contacts: Contacts | None, hosting: Hosting | None) -> Non
     standby.more["drain"] = contacts.empty(over, may, stays=hosting is not None)
 
 
+async def listen(node: Node) -> None:
+    """Open the ports, unless there is nobody to serve. Raises OperatorError."""
+    made = node.made
+    for listening, dialects in () if node.drains else zip(node.listening, node.dialects, strict=True):
+        listener = node._listener(listening, dialects)
+        await listener.open()
+        node.listeners.append(listener)
+        if not made.acceptor.url:
+            made.acceptor.set_url(published(listener, dialects.openwire.published))
+    if node.options.process is not None:  # the others dial there, and who asks about this one alone
+        inner = node._listener(Listening(node.options.process.inner, no_option, SPOKEN), Dialects())
+        await inner.open()
+        node.listeners.append(inner)
+
+
 def serve_the_rest(node: Node) -> None:
     """Let a broker that serves have what a backup began to give away, before anybody comes."""
     if node.drains or not node.broker.notes.of("drain"):
@@ -599,19 +597,3 @@ def serve_the_rest(node: Node) -> None:
     from entrepot.io.contacts import serve_the_rest_of  # noqa: PLC0415 - few brokers need it
 
     serve_the_rest_of(node.turn, node.broker, node.made.draining)
-
-
-def plan_of(options: NodeOptions) -> Plan:
-    """Return what the broker is made from. Raises InvalidOption."""
-    return Plan(
-        options.name,
-        options.memory_limit,
-        config=options.config,
-        policies=options.policies,
-        networks=options.networks,
-        draws=options.draws,
-        security=options.security,
-        zone=options.zone,
-        client_zones=options.client_zones,
-        process=options.process,
-    )

@@ -16,6 +16,7 @@ from entrepot.io.traces import LIMIT_OCTETS
 from entrepot.journal.log import JournalOptions
 
 if TYPE_CHECKING:
+    from entrepot.assembly import Plan
     from entrepot.config.processes import Process
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.reloading import Origin
@@ -84,3 +85,21 @@ class NodeOptions:
         self.policies = {} if policies is None else policies
         self.memory_limit = memory_limit
         self.journal = journal
+
+
+def planned(options: NodeOptions) -> Plan:
+    """Return what the broker is made from. Raises InvalidOption."""
+    from entrepot.assembly import Plan  # noqa: PLC0415 - options are read before there is a broker
+
+    return Plan(
+        options.name,
+        options.memory_limit,
+        config=options.config,
+        policies=options.policies,
+        networks=options.networks,
+        draws=options.draws,
+        security=options.security,
+        zone=options.zone,
+        client_zones=options.client_zones,
+        process=options.process,
+    )

@@ -152,7 +152,7 @@ def test_a_renewed_certificate_is_shown_to_who_comes_and_nobody_is_sent_away(run
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusting["old"])
             writer.write(b"hello")
             assert await some_of(reader, 5) == b"hello"
-            renewal = Renewal([place.listener], 1_000)
+            renewal = Renewal([place.listener], 1_000_000)
             await renewal.start()
             for name in ("server", "authority"):
                 getattr(old, name).write_bytes(getattr(new, name).read_bytes())

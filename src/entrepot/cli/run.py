@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.provenance import DEFAULT, Said
+from entrepot.cli.arguments import read_connectors, read_draws, read_settings, read_users
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
 from entrepot.cli.telemetry import otlp_options, telemetry
@@ -20,13 +21,10 @@ from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
     from entrepot.cli.pinger import Pinger
-    from entrepot.cluster.carrying.draw_options import DrawEntry
-    from entrepot.cluster.networks.options import NetworkConnectorOptions
     from entrepot.config.console import ConsoleSettings
     from entrepot.config.model import Colocation, Sharing
     from entrepot.config.processes import Process
     from entrepot.config.reading import Reading
-    from entrepot.config.security import Security
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.node_options import NodeOptions
 
@@ -574,51 +572,3 @@ def _of_slot(reading: Reading, slot: tuple[Path, int] | None, processes: int | N
 
     config = config if processes is None else shared_out(config, processes)
     return replace(reading, config=config if slot is None else hosted(config, str(slot[0]), slot[1]))
-
-
-def read_users(path: Path) -> Security:
-    """Return who may connect and what he may do. Raises InvalidConfiguration."""
-    from entrepot.cli.user import read  # noqa: PLC0415 - as above
-    from entrepot.config.users import parse  # noqa: PLC0415
-
-    return parse(read(path), str(path))
-
-
-def read_connectors(texts: tuple[str, ...], *, duplex: bool) -> list[NetworkConnectorOptions]:
-    """Return the network connectors that ``--connect`` names. Raises InvalidURI, InvalidOption."""
-    from entrepot.cluster.carrying.draw_options import is_draw  # noqa: PLC0415 - as above
-    from entrepot.cluster.networks.connector import connector_of  # noqa: PLC0415 - as above
-
-    texts = tuple(text for text in texts if not is_draw(text))
-    if duplex and not texts:
-        raise InvalidOption(
-            "--duplex is about the connections of --connect to brokers of ActiveMQ or ours, and there are none",
-            remedy="from an Artemis messages come without it; what goes back is named by back=QUEUE in its URI",
-        )
-    return [connector_of(text, number, duplex=duplex) for number, text in enumerate(texts, 1)]
-
-
-def read_draws(texts: tuple[str, ...]) -> list[DrawEntry]:
-    """Return the brokers of Artemis that ``--connect`` names. Raises InvalidURI, InvalidOption."""
-    from entrepot.cluster.carrying.draw_options import draw_of, is_draw  # noqa: PLC0415 - as above
-
-    return [draw_of(text, number) for number, text in enumerate((one for one in texts if is_draw(one)), 1)]
-
-
-def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, object]]:
-    """Return pattern -> setting -> value. Raises InvalidOption; the names of settings are the broker's to check."""
-    policies: dict[str, dict[str, object]] = {}
-    for text in settings:
-        head, equals, tail = text.partition("=")
-        pattern, colon, first = head.rpartition(":")  # a pattern may hold colons, a setting does not
-        if not (equals and colon and pattern and first):
-            raise InvalidOption(
-                f"--set {text!r} is not PATTERN:SETTING=VALUE", remedy="write it like 'orders.>:max_deliveries=3'"
-            )
-        values = policies.setdefault(pattern, {})
-        for pair in f"{first}={tail}".split(","):
-            name, equals, value = pair.partition("=")
-            if not equals:
-                raise InvalidOption(f"{pair!r} in --set {text!r} is not SETTING=VALUE")
-            values[name.strip()] = value.strip()
-    return policies

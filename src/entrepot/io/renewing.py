@@ -26,11 +26,11 @@ log: Final = logging.getLogger("entrepot.listener")
 
 
 class Renewal:
-    """Looks at the files of those ``listeners`` whose URIs say ``sslAutoReload=true``, every ``period`` seconds."""
+    """Looks at the files of those ``listeners`` that say ``sslAutoReload=true``, every ``period_ms``; 0: `PERIOD_S`."""
 
-    def __init__(self, listeners: Sequence[Listener], period: float = PERIOD_S) -> None:
+    def __init__(self, listeners: Sequence[Listener], period_ms: float = 0) -> None:
         self.listeners: Final = [one for one in listeners if renews(one)]
-        self._period: Final = period
+        self._period: Final = period_ms / 1000 or PERIOD_S
         self._signs: Final[dict[Listener, Signs]] = {}
         self._task: asyncio.Task[None] | None = None
 

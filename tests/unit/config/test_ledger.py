@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from entrepot.base.provenance import DEFAULT, OPTION, PROGRAM, Said
+from entrepot.cli.arguments import read_settings
 from entrepot.cli.given import options_of
-from entrepot.cli.run import read_settings, run
+from entrepot.cli.run import run
 from entrepot.config.files import read
 from entrepot.config.ledger import EMPTY, Ledger, effective, hidden, of_program
 from entrepot.config.lines import ledger_of

@@ -57,7 +57,7 @@ def looked(*doors: Any, between: Any = lambda: None) -> list[int]:
     """Look twice, with something done before and between."""
 
     async def main() -> list[int]:
-        renewal = Renewal(cast(Any, doors), 1_000)
+        renewal = Renewal(cast(Any, doors), 1_000_000)
         await renewal.start()
         found = [await renewal.look()]
         for act in between if isinstance(between, list) else [between]:
