@@ -18,13 +18,7 @@ from java_broker import HOST, JavaBroker
 VERSION: Final = "2.42.0"
 ARTIFACTS: Final = tuple(
     f"org.apache.activemq:{name}:{VERSION}"
-    for name in (
-        "artemis-server",
-        "artemis-openwire-protocol",
-        "artemis-stomp-protocol",
-        "artemis-amqp-protocol",
-        "artemis-mqtt-protocol",
-    )
+    for name in ("artemis-server", "artemis-openwire-protocol", "artemis-stomp-protocol", "artemis-amqp-protocol")
 )
 SOURCE: Final = Path(__file__).parent / "java" / "artemis" / "Artemis.java"
 

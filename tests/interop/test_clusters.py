@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(bool(artemis.unavailable()), reason=f"Artemis: {
 
 SOURCES: Final = Path(__file__).with_name("java") / "clusters"
 CLIENT: Final = "org.apache.activemq:artemis-jms-client:2.42.0"
+MQTT: Final = f"org.apache.activemq:artemis-mqtt-protocol:{artemis.VERSION}"
 CLUSTER: Final = """
 <cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
 <connectors>
@@ -84,7 +85,10 @@ def played(home: Path, kinds: tuple[str, str], program: str) -> str:
 
 
 @pytest.mark.parametrize("kinds", [("ours", "ours"), ("ours", "artemis"), ("artemis", "ours")], ids="-".join)
-def test_a_client_id_of_mqtt_is_one_connections_in_the_cluster(tmp_path: Path, kinds: tuple[str, str]) -> None:
+def test_a_client_id_of_mqtt_is_one_connections_in_the_cluster(
+    tmp_path: Path, kinds: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artemis, "ARTIFACTS", (*artemis.ARTIFACTS, MQTT))
     with pair(tmp_path, kinds) as (nodes, _), connected(nodes[0]) as older:
         gone = threading.Event()
         older.on_disconnect = lambda *_: gone.set()

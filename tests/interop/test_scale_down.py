@@ -221,7 +221,10 @@ def test_a_prepared_branch_goes_with_what_it_sent_and_what_it_had_taken(
         found = asyncio.run(read(there, "taken", 1 if commits else 2))
         with never():
             assert sorted(map(str, found)) == (["second"] if commits else ["first", "second"])
-            assert asyncio.run(read(there, "sent", 2 if commits else 0)) == (OF_THE_BRANCH if commits else [])
+            sent = asyncio.run(read(there, "sent", 2 if commits else 0))
+            # An Artemis says what a branch sent in the order of a table of hashes.
+            told = sorted(map(str, sent)) if kinds[0] == "artemis" else sent
+            assert told == (OF_THE_BRANCH if commits else [])
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])

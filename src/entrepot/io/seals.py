@@ -8,7 +8,6 @@ finds that too.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Sequence
 from itertools import pairwise
@@ -45,7 +44,9 @@ class Sealed:
 
 def link_of(before: bytes, data: bytes | memoryview) -> bytes:
     """Return the link of a segment that holds ``data``, behind the link ``before``."""
-    made = hashlib.sha256(before)
+    from hashlib import sha256  # noqa: PLC0415 - it loads OpenSSL, and few brokers write traces
+
+    made = sha256(before)
     made.update(data[:AT])
     made.update(data[PAGE_OCTETS:])
     return made.digest()

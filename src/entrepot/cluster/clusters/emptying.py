@@ -29,7 +29,9 @@ from entrepot.core.scheduling.timed import Alarm
 LOOK_EVERY: Final = SECOND // 10
 AGAIN: Final = 5 * SECOND  # after a drain that found nobody, or was refused
 SAY_EVERY: Final = 30 * SECOND  # while nothing moves
-FACTS: Final = ("state", "why", "node", "place", "moved", "left", "prepared", "refused")
+FACTS: Final = (
+    "state", "why", "node", "place", "moved", "left", "prepared", "refused", "branches", "branches_moved",
+)  # fmt: skip
 Tell = Callable[[str, bool], None]
 """Takes what an operator should know, and whether it is bad news."""
 
