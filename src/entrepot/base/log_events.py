@@ -53,6 +53,12 @@ EVENTS: Final = {
         ),
         LogEvent("LOG-1010", "entrepot.trace", "the trace cannot go on for now: %s", "it is tried again"),
         LogEvent(
+            "LOG-1024",
+            "entrepot.trace",
+            "what was traced before cannot be sealed: %s",
+            "the chain of a trace begins anew; `entrepot trace verify` says so",
+        ),
+        LogEvent(
             "LOG-1011",
             "entrepot.connection",
             "the broker failed while it went on with earlier work; it goes on",

@@ -24,6 +24,8 @@ DRAIN = {
     "left": 30,
     "prepared": 1,
     "refused": {"Q": "the target does not make it"},
+    "branches": [{"xid": "1:61:62", "state": "stays", "why": "its target is an Artemis"}],
+    "branches_moved": 2,
 }
 FACTS: dict[str, Any] = {"broker": "b", "role": "draining", "since": 0, "drain": DRAIN}
 
@@ -67,7 +69,8 @@ def test_so_does_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0, done.output
     assert "moving to c:61616: 12 moved, 30 left" in done.output
     assert "Q stays: the target does not make it" in done.output
-    assert "1 prepared transactions stay" in done.output
+    assert "prepared transactions: 2 moved, 1 left" in done.output
+    assert "the prepared transaction 1:61:62 is stays: its target is an Artemis" in done.output
 
 
 def test_a_page_answers_to_nothing_else_and_for_nobody_who_serves(monkeypatch: pytest.MonkeyPatch) -> None:
