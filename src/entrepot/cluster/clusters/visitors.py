@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.primitive import INT, Primitive
 from entrepot.core.broker import BrokerCore
+from entrepot.core.ports import ClientHolder
 from entrepot.protocols.artemis.notifying import (
     ADDRESS,
     CLIENT_ID,
@@ -21,8 +23,10 @@ from entrepot.protocols.artemis.notifying import (
     DISTANCE,
     PROTOCOL,
     SESSION_CREATED,
+    TIMESTAMP,
     USER,
 )
+from entrepot.protocols.serving.session import Tenure
 from entrepot.protocols.session import MQTT
 
 ORIGIN: Final = "entrepot_node"
@@ -48,16 +52,23 @@ class Visitors:
         origin = node if distance == 0 else said.get(ORIGIN)
         if not isinstance(origin, str) or origin == self._own:
             return
-        user = said.get(USER)
-        self._give_way(client_id, user if isinstance(user, str) else "", origin)
+        user, told = said.get(USER), said.get(TIMESTAMP)
+        holder = self._broker.clients.held.get(client_id)
+        if holder is not None and (not isinstance(told, int) or told > _since(self._broker, holder)):
+            self._give_way(holder, user if isinstance(user, str) else "", origin)
         if self._tell_on is not None:
             passed: dict[str, object] = {name: said.get(name) for name in TOLD_ON}
             self._tell_on(SESSION_CREATED, passed | {DISTANCE: Primitive(INT, distance + 1), ORIGIN: origin})
 
-    def _give_way(self, client_id: str, user: str, node: str) -> None:
-        holder = self._broker.clients.held.get(client_id)
-        if holder is None or holder.protocol != MQTT or not holder.yields:
-            return
-        if holder.user != user and self._broker.access.guarded:
-            return
-        holder.give_way(f"at the node {node}")
+    def _give_way(self, holder: ClientHolder, user: str, node: str) -> None:
+        if holder.protocol == MQTT and holder.yields and (holder.user == user or not self._broker.access.guarded):
+            holder.give_way(f"at the node {node}")
+
+
+def _since(broker: BrokerCore, holder: ClientHolder) -> int:
+    """Return when the connection of ``holder`` was accepted, ms since 1970; 0 where that is not known.
+
+    What is told of a session that is older than this one comes late: its client is here by now.
+    """
+    session = holder.session if isinstance(holder, Tenure) else None
+    return 0 if session is None else int(broker.wall) - (int(broker.now) - int(session.opened)) // MILLISECOND
