@@ -144,7 +144,7 @@ def test_killed_in_the_middle_it_goes_on_with_the_same_target(start: Start, tmp_
     assert 0 < three.drain()["left"] < 290, "it was in the middle"
     three.all_at_third()
     until(lambda: "left the store" in again.text(), "all is at the third")
-    assert "goes on with what is at the node" in again.text()
+    assert "goes on with the node that has a part of it" in again.text()
 
 
 def test_a_primary_that_is_back_meanwhile_serves_what_is_left(start: Start, tmp_path: Path) -> None:
