@@ -19,7 +19,7 @@ from entrepot.cluster.fetching import Perform, Say
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
-from entrepot.protocols.artemis.linking.places import beside, member_at
+from entrepot.protocols.artemis.linking.places import beside, reached, store_at, unknown_store
 from entrepot.protocols.artemis.packets import (
     ClusterTopology,
     CreateSessionReply,
@@ -99,6 +99,7 @@ class Upstream(Dialled):
         self._channel = CHANNEL_FIRST
         self._pings = 0
         self._client: CoreClient | None = None
+        self._refused = ""  # why the last connection was of no use, as the operator was told
         link.port = self
 
     def now(self) -> Instant:
@@ -150,10 +151,8 @@ class Upstream(Dialled):
     def greeted(self, client: CoreClient, attempt: int) -> None:
         """The upstream greets: have a session for every wish."""
         now = self.now()
-        here = self.link.place
-        node = "" if here is None else member_at(client.members, here)
-        if not node and not client.members:  # one that is in no cluster says only its own
-            node = client.node
+        members = {name: reached(connector) for name, connector in client.members.items()}
+        node = store_at(members or {client.node: []}, self.link.place)
         if node == self.broker.ids.node.uuid_text:
             self.say(LOOP)
             self.perform(self.link.give_up(LOOP, now))
@@ -162,13 +161,26 @@ class Upstream(Dialled):
         if effects:  # it is another attempt that counts
             self.perform(effects)
             return
+        if not node:
+            self._refuse(client, unknown_store(len(members)), attempt)
+            return
         self.link.opened(now)
         self._client = self._company.client = client
-        self._company.node = node or client.node  # members of a cluster are told in any order
+        self._company.node = node
+        self._refused = ""
         self.say(f"the upstream at {self.peer()} is there")
         self.watch()
         for reader in list(self.readers.values()):
             reader.start()
+
+    def _refuse(self, client: CoreClient, why: str, attempt: int) -> None:
+        """Fetch nothing over this connection: what comes again could not be told from what is new."""
+        if self._refused != why:
+            self._refused = why
+            self.say(why)
+        client.port = ClientPort()  # nobody listens to it any more
+        client.shut(why, self.now())
+        self.perform(self.link.failed(attempt, why, self.now()))
 
     def enter(self, reader: RemoteReader) -> int:
         """Note that ``reader`` asks for a session; return the channel of it."""

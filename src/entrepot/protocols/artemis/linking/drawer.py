@@ -18,7 +18,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.model.ids import UUID_OCTETS, uuid_text
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
 from entrepot.protocols.artemis.linking.intake import CLOSING, ENDING, GONE, OPEN, Draw, Intake, IntakePort
-from entrepot.protocols.artemis.linking.places import backup_of
+from entrepot.protocols.artemis.linking.places import backup_of, store_at, unknown_store
 from entrepot.protocols.artemis.packets import (
     BindingQuery,
     BindingQueryReply,
@@ -227,12 +227,9 @@ class Drawer(ClientPort):
 
     def _entered(self, packet: Packet) -> None:
         if isinstance(packet, CreateSessionReply):
-            node = self._who()
+            node = store_at(self._members, self.place)
             if not node:
-                self.fail(
-                    f"{len(self._members)} brokers are in its cluster, and none of them says that it is there: "
-                    "name its place as its own <connector> does"
-                )
+                self.fail(unknown_store(len(self._members)))
                 return
             self.intake.node = node
             self.open = True
@@ -240,21 +237,6 @@ class Drawer(ClientPort):
             self.port.opened()
         elif isinstance(packet, ExceptionReply):
             self.fail(f"the other broker opens no session: {packet.text or packet.code}")
-
-    def _who(self) -> str:
-        """Return the id of the store that serves at our place, "" where that is not known.
-
-        Numbers of messages mean something in one store alone. A broker in no cluster tells of itself only; one in a
-        cluster tells of all members in any order, with their places.
-        """
-        members = self._members
-        place = self.place
-        if place is not None:
-            for node, places in members.items():
-                for one in places:
-                    if one.host == place.host and one.port == place.port:
-                        return node
-        return next(iter(members)) if len(members) == 1 else ""
 
     def post(self, packet: Packet) -> bool:
         """Send ``packet`` on the session; False: there is none."""

@@ -10,11 +10,16 @@ from entrepot.protocols.artemis.packets import ClusterTopology
 from entrepot.protocols.artemis.primitives import Connector
 
 
-def backup_of(packet: ClusterTopology) -> list[Endpoint]:
-    """Return where the backup of a member, and the member, are reached over TCP."""
-    found = [place_of(each) for each in (packet.primary, packet.backup) if each is not None]
+def reached(*connectors: Connector | None) -> list[Endpoint]:
+    """Return where ``connectors`` lead over TCP."""
+    found = [place_of(each) for each in connectors if each is not None]
     places = [parse(text) for text in found if text]
     return [place for place in places if isinstance(place, Endpoint)]
+
+
+def backup_of(packet: ClusterTopology) -> list[Endpoint]:
+    """Return where the backup of a member, and the member, are reached over TCP."""
+    return reached(packet.primary, packet.backup)
 
 
 def beside(packet: ClusterTopology, here: Endpoint, known: Sequence[Endpoint]) -> list[Endpoint]:
@@ -33,9 +38,22 @@ def beside(packet: ClusterTopology, here: Endpoint, known: Sequence[Endpoint]) -
     ]
 
 
-def member_at(members: Mapping[str, Connector], here: Endpoint) -> str:
-    """Return which of ``members``, by their nodes, is the broker at ``here``; "" where none says that it is."""
-    for node, connector in members.items():
-        if connector.value("host") == here.host and str(connector.value("port")) == str(here.port):
-            return node
-    return ""
+def store_at(members: Mapping[str, Sequence[Endpoint]], here: Endpoint | None) -> str:
+    """Return the id of the store that serves at ``here``, "" where that is not known. ``members``: places by node.
+
+    Numbers of messages mean something in one store alone. A broker in no cluster tells of itself only; one in a cluster
+    tells of all members in any order, with their places.
+    """
+    if here is not None:
+        for node, places in members.items():
+            if any((one.host, one.port) == (here.host, here.port) for one in places):
+                return node
+    return next(iter(members)) if len(members) == 1 else ""
+
+
+def unknown_store(members: int) -> str:
+    """Return what an operator is told where `store_at` knows none of so many ``members``."""
+    return (
+        f"{members} brokers are in its cluster, and none of them says that it is there: name its place as its own "
+        "<connector> does"
+    )
