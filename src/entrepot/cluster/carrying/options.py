@@ -8,11 +8,10 @@ from typing import Final
 from msgspec import Struct
 
 from entrepot.base.environment import KIB, MIB, SECOND, Duration
-from entrepot.base.settings import Options, Unit, setting
+from entrepot.base.settings import Unit, setting
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.terms import Supervised
 
-FOREVER: Final = -1
 CONCURRENCY_MAX: Final = 1_000
 
 
@@ -25,7 +24,7 @@ class RoutingType(Enum):
     MULTICAST = "MULTICAST"
 
 
-class CoreBridgeOptions(Supervised, Options, frozen=True):
+class CoreBridgeOptions(Supervised, frozen=True):
     """One bridge, as its file writes it."""
 
     name: str = setting("", artemis="name", about="unique in its broker")
@@ -36,21 +35,6 @@ class CoreBridgeOptions(Supervised, Options, frozen=True):
         about="the address there; without one each message keeps its own",
     )
     ha: bool = setting(False, artemis="ha", about="whether the backup of the other broker is dialled, too")
-    retry_interval: Duration = setting(
-        2 * SECOND, unit=Unit.DURATION, artemis="retry-interval", about="wait before the first attempt to come back"
-    )
-    retry_multiplier: float = setting(
-        1.0, low=1.0, high=1e6, artemis="retry-interval-multiplier", about="the wait grows by this factor"
-    )
-    retry_interval_max: Duration = setting(
-        2 * SECOND, unit=Unit.DURATION, artemis="max-retry-interval", about="longest wait between two attempts"
-    )
-    attempts_first: int = setting(
-        FOREVER, unlimited=True, artemis="initial-connect-attempts", about="attempts until the first connection"
-    )
-    attempts: int = setting(
-        FOREVER, unlimited=True, artemis="reconnect-attempts", about="attempts after a connection was lost"
-    )
     deduplicates: bool = setting(
         True, artemis="use-duplicate-detection", about="whether the other broker can tell a message that comes again"
     )
@@ -73,23 +57,6 @@ class CoreBridgeOptions(Supervised, Options, frozen=True):
         unit=Unit.OCTETS,
         artemis="min-large-message-size",
         about="octets of one piece of a body that is on disk",
-    )
-    check_period: Duration = setting(
-        30 * SECOND,
-        unit=Unit.DURATION,
-        unlimited=True,
-        artemis="check-period",
-        about="silence after which the other broker is given up",
-    )
-    ttl: Duration = setting(
-        60 * SECOND,
-        unit=Unit.DURATION,
-        unlimited=True,
-        artemis="connection-ttl",
-        about="silence after which the other broker gives us up",
-    )
-    call_timeout: Duration = setting(
-        30 * SECOND, unit=Unit.DURATION, artemis="call-timeout", about="longest that a session may take to open"
     )
     user: str = setting("", artemis="user", about="as whom; without one, the user of the cluster")
     password: str = setting("", artemis="password", secret=True, about="the proof")

@@ -7,17 +7,16 @@ from typing import Final
 from msgspec import Struct
 
 from entrepot.base.environment import SECOND, Duration
-from entrepot.base.settings import Options, Unit, setting
+from entrepot.base.settings import Unit, setting
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.terms import Supervised
 
-FOREVER: Final = -1
 ANY_HOPS: Final = -1
 LOWER: Final = -1  # the priority-adjustment of a queue policy that says none
 HOUR_MS: Final = 3_600_000
 
 
-class UpstreamOptions(Supervised, Options, frozen=True):
+class UpstreamOptions(Supervised, frozen=True):
     """One ``<upstream>``, as its file writes it."""
 
     name: str = setting("", artemis="name", about="unique in its federation; part of the names of queues there")
@@ -27,35 +26,7 @@ class UpstreamOptions(Supervised, Options, frozen=True):
         0, low=-1e9, high=1e9, artemis="priority-adjustment", about="added to the priority of consumers there"
     )
     ha: bool = setting(False, artemis="ha", about="whether the backup of the upstream is dialled, too")
-    retry_interval: Duration = setting(
-        SECOND // 2, unit=Unit.DURATION, artemis="retry-interval", about="wait before the first attempt to come back"
-    )
-    retry_multiplier: float = setting(
-        1.0, low=1.0, high=1e6, artemis="retry-interval-multiplier", about="the wait grows by this factor"
-    )
-    retry_interval_max: Duration = setting(
-        2 * SECOND, unit=Unit.DURATION, artemis="max-retry-interval", about="longest wait between two attempts"
-    )
-    attempts_first: int = setting(
-        FOREVER, unlimited=True, artemis="initial-connect-attempts", about="attempts until the first connection"
-    )
-    attempts: int = setting(
-        FOREVER, unlimited=True, artemis="reconnect-attempts", about="attempts after a connection was lost"
-    )
-    check_period: Duration = setting(
-        30 * SECOND,
-        unit=Unit.DURATION,
-        unlimited=True,
-        artemis="check-period",
-        about="silence after which the upstream is given up",
-    )
-    ttl: Duration = setting(
-        60 * SECOND,
-        unit=Unit.DURATION,
-        unlimited=True,
-        artemis="connection-ttl",
-        about="silence after which the upstream gives us up",
-    )
+    retry_interval: Duration = SECOND // 2
     call_timeout: Duration = setting(
         30 * SECOND, unit=Unit.DURATION, artemis="call-timeout", about="longest that the upstream may take to greet"
     )
