@@ -80,7 +80,7 @@ class Ways:
     def report(self) -> dict[str, object]:
         """Return how far each queue is."""
         held = held_in(self.broker)
-        left = {one.name: movable(one, held) for one in self.sources()}
+        left = {one.name: movable(one, held) for one in self.sources(held)}
         for name, way in self.ways.items():
             self.receipts[name].moved = way.confirmed()
         return {
@@ -103,9 +103,10 @@ class Ways:
     def move(self) -> bool:
         """Go on with what can move; return whether nothing is left of that."""
         more = self.dated.take()
+        held = held_in(self.broker)
         for name, way in list(self.ways.items()):
-            self._see(name, way)
-        sources = [one for one in self.sources() if one.name not in self.refused]
+            self._see(name, way, held)
+        sources = [one for one in self.sources(held) if one.name not in self.refused]
         for queue in sources:
             if len(self.ways) + len(self._asked) >= PARALLEL:
                 return False
@@ -131,9 +132,8 @@ class Ways:
         self.ways.clear()
         self.unanswered()
 
-    def sources(self) -> list[Queue]:
-        """Return the queues that hold something that can move."""
-        held = held_in(self.broker)
+    def sources(self, held: dict[int, int]) -> list[Queue]:
+        """Return the queues that hold something that can move. ``held``: see `held_in`."""
         return [one for one in self.broker.table.queues.values() if movable(one, held) > 0 and not self.why_not(one)]
 
     def why_not(self, queue: Queue) -> str:
@@ -205,12 +205,12 @@ class Ways:
         self.ways[queue.name] = way
         self.carry(way.connector)
 
-    def _see(self, name: str, way: _Way) -> None:
+    def _see(self, name: str, way: _Way, held: dict[int, int]) -> None:
         """Note how far a queue is; its bridge ends when nothing is left."""
         receipt = self.receipts[name]
         moved = way.confirmed()
         queue = self.broker.table.queues.get(name)
-        over = queue is not way.queue or movable(way.queue, held_in(self.broker)) == 0
+        over = queue is not way.queue or movable(way.queue, held) == 0
         if moved != receipt.moved or over:
             receipt.moved = moved
             receipt.last = int(self.broker.ids.number)

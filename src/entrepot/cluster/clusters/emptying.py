@@ -21,6 +21,7 @@ from typing import Final
 from entrepot.base.environment import SECOND, Instant
 from entrepot.cluster.clusters.dated import Dated
 from entrepot.cluster.clusters.drain_notes import BY, NOTES, RUNNING, TAKEOVER, Notebook, State
+from entrepot.cluster.clusters.drain_ways import held_in
 from entrepot.cluster.clusters.draining import Drain
 from entrepot.cluster.clusters.remotes import STORE_PREFIX
 from entrepot.core.broker import BrokerCore
@@ -160,7 +161,7 @@ class Emptying:
     def _done(self) -> bool:
         """All is there; return whether that is the end."""
         if self._stays and self._over_once:
-            if any(one.name not in self.drain.ways.refused for one in self.drain.ways.sources()):
+            if any(one.name not in self.drain.ways.refused for one in self.drain.ways.sources(held_in(self.broker))):
                 self.drain.begin(by=TAKEOVER)
             return False
         stays = [f"{row['messages']} of {row['queue']}: {row['stays']}" for row in self.drain.plan() if row["stays"]]

@@ -130,32 +130,23 @@ class Handing:
         given = branch.record.given
         if given and given != target.node:
             return f"the node {given} was given it, and may have it: entrepot drain --to {given}"
-        return self._bound(branch, ours=target.ours)
-
-    def _bound(self, branch: Branch, *, ours: bool) -> str:
-        if key_of(xid_of(branch.key)) != branch.key:
-            return "its name is no Xid"
-        return Contents(self.broker, branch).why_not(ours=ours)
+        return _bound(Contents(self.broker, branch), ours=target.ours)
 
     def plan(self) -> list[tuple[str, int, str]]:
         """Return (name, messages, why it stays) of what is prepared here; many are counted together at the end."""
         prepared = self.broker.branches.prepared
-        found = [
-            (name_of(xid_of(key)), len(Contents(self.broker, branch)), self._planned(branch))
-            for key, branch in islice(prepared.items(), NAMED_MAX)
-        ]
+        found = [self._planned(branch) for branch in islice(prepared.values(), NAMED_MAX)]
         if len(prepared) > NAMED_MAX:
             found.append((f"and {len(prepared) - NAMED_MAX} more", 0, ""))
         return found
 
-    def _planned(self, branch: Branch) -> str:
-        given = branch.record.given
-        if given:
-            return f"the node {given} was given it, and may have it: it goes nowhere else"
-        why = self._bound(branch, ours=True)
-        if not why and self._bound(branch, ours=False):
-            return f"if the other node is an Artemis: {self._bound(branch, ours=False)}"
-        return why
+    def _planned(self, branch: Branch) -> tuple[str, int, str]:
+        contents, given = Contents(self.broker, branch), branch.record.given
+        why = f"the node {given} was given it, and may have it: it goes nowhere else" if given else ""
+        why = why or _bound(contents, ours=True)
+        if not why and (artemis := _bound(contents, ours=False)):
+            why = f"if the other node is an Artemis: {artemis}"
+        return name_of(xid_of(branch.key)), len(contents), why
 
     def report(self) -> list[dict[str, str]]:
         """Return what became of each: the Xid, ``moved``, ``here``, ``moving`` or ``given`` and why it stays."""
@@ -165,3 +156,9 @@ class Handing:
             state = "moving" if branch.leaving else f"given to {given}" if given else "here"
             rows.append({"xid": name_of(xid_of(key)), "state": state, "why": self.refused.get(key, "")})
         return rows
+
+
+def _bound(contents: Contents, *, ours: bool) -> str:
+    """Return why a branch can be at no other node, "" where it can."""
+    key = contents.branch.key
+    return contents.why_not(ours=ours) if key_of(xid_of(key)) == key else "its name is no Xid"

@@ -25,5 +25,5 @@ def test_a_queue_that_branches_hold_all_of_does_not_move() -> None:
     _, (a, _) = joined(2)
     prepared(a, sends=0, takes=5)
     ways = Ways(a.connection, Notebook(a.rig.broker), a.said.append)
-    assert (int(a.rig.queue("in").count), ways.sources(), ways.plan()) == (5, [], [])
+    assert (int(a.rig.queue("in").count), ways.sources(held_in(a.rig.broker)), ways.plan()) == (5, [], [])
     assert ways.move(), "nothing is left that could"
