@@ -163,7 +163,7 @@ def _uris(plan: ProcessPlan) -> list[str]:
     return [replace(Listening(one, Dialects().read, SPOKEN).endpoint, options={}).format() for one in plan.listen]
 
 
-def _facts(plan: ProcessPlan, options: NodeOptions, supervisor: Supervisor) -> bytes:
+def _facts(plan: ProcessPlan, options: NodeOptions, supervisor: Supervisor) -> str:
     """Return what the file says that ``--ports-file`` names."""
     facts = {
         "pid": os.getpid(),
@@ -173,7 +173,7 @@ def _facts(plan: ProcessPlan, options: NodeOptions, supervisor: Supervisor) -> b
         "sockets": plan.sockets,
         "processes": [{"number": one.number, **one.facts} for one in supervisor.processes],
     }
-    return json.dumps(facts, indent=2).encode() + b"\n"
+    return json.dumps(facts, indent=2) + "\n"
 
 
 @contextmanager

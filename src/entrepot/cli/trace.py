@@ -11,7 +11,6 @@ import click
 from entrepot.base.errors import InvalidOption
 from entrepot.cli.output import output_option, show
 
-SUFFIX: Final = ".trace"  # as `entrepot.io.traces` has it
 SHOWN: Final = ("time", "broker", "what", "message", "queue", "who", "why")
 
 
@@ -89,6 +88,7 @@ def verify(ctx: click.Context, *, places: tuple[str, ...], expect: str | None, o
     --trace-limit drops its segment.)
     """
     from entrepot.io import seals  # noqa: PLC0415 - as above
+    from entrepot.io.traces import SUFFIX  # noqa: PLC0415
     from entrepot.pipeline import traces  # noqa: PLC0415
 
     brokers: dict[str, list[seals.Sealed]] = {}

@@ -63,7 +63,7 @@ def noted(directory: Path) -> int:
 def note(directory: Path, count: int) -> None:
     """Note that ``directory`` has the stores of ``count`` processes. On disk when this returns."""
     directory.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
-    write_private(directory / NOTE, json.dumps({"processes": count}).encode() + b"\n")
+    write_private(directory / NOTE, json.dumps({"processes": count}) + "\n")
 
 
 def beyond(directory: Path, count: int) -> list[int]:
@@ -92,7 +92,7 @@ def meeting_place(directory: Path | None) -> Path:
 def clear(place: Path) -> None:
     """Remove what earlier processes left at the meeting ``place``."""
     for one in place.iterdir():
-        if one.suffix in (".sock", ".json", ".tmp"):
+        if one.suffix in (".sock", ".json", ".tmp") or one.name.startswith("."):  # the last: a draft that a kill left
             one.unlink(missing_ok=True)
 
 
@@ -107,7 +107,7 @@ def keep(plan: ProcessPlan) -> Path:
     from msgspec.json import encode  # noqa: PLC0415 - a broker alone needs none
 
     file = Path(plan.sockets) / PLAN
-    write_private(file, encode(plan))
+    write_private(file, encode(plan).decode())
     return file
 
 
@@ -120,15 +120,11 @@ def kept(file: Path) -> ProcessPlan:
     return decode(file.read_bytes(), type=ProcessPlan)
 
 
-def write_private(file: Path, data: bytes) -> None:
+def write_private(file: Path, text: str) -> None:
     """Write ``file`` whole or not at all, for its owner alone; on disk when this returns."""
-    draft = file.with_name(f"{file.name}.{os.getpid()}.tmp")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(descriptor)
-    draft.replace(file)
+    from entrepot.config.rewriting import rewrite  # noqa: PLC0415 - a broker alone needs none
+
+    rewrite(file, text, OWNER_FILE)
 
 
 def told(plan: ProcessPlan) -> Sequence[dict[str, object] | None]:

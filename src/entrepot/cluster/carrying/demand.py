@@ -92,7 +92,7 @@ class ReaderDemand(Listener):
             return ""
         topic = place.routing == MULTICAST
         name = place.address if topic else place.name
-        if name.startswith("$") or any(name.startswith(own) for own in OWN) or is_pattern(name, MIXED):
+        if is_own(name) or is_pattern(name, MIXED):
             return ""
         names = (name, place.address)
         if any(one in names for one in self.never):
@@ -100,6 +100,11 @@ class ReaderDemand(Listener):
         if self.only and not any(matches(one, each, MIXED) for one in self.only for each in names):
             return ""
         return f"topic://{name}" if topic else f"queue://{name}"
+
+
+def is_own(name: str) -> bool:
+    """Return whether a queue or address is about one broker alone: nobody else's is read on its account."""
+    return name.startswith("$") or any(name.startswith(own) for own in OWN)
 
 
 def _wanted(place: Place) -> Wanted:

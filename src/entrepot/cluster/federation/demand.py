@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from entrepot.cluster.carrying.demand import is_own
 from entrepot.cluster.federation.options import QueuePolicy, UpstreamEntry
 from entrepot.cluster.federation.policies import (
     Wish,
     can_pass_on,
-    is_own,
     queue_for,
     takes_address,
     takes_queue,

@@ -9,12 +9,11 @@ from typing import Final
 from msgspec import Struct
 
 from entrepot.base.patterns import MIXED, matches
+from entrepot.cluster.carrying.demand import is_own
 from entrepot.cluster.federation.options import ANY_HOPS, AddressPolicy, Match, QueuePolicy
 from entrepot.model.address import MULTICAST
 from entrepot.protocols.artemis.convert import HOPS
 
-OWN: Final = ("$", "activemq.notifications", "activemq.management", "ActiveMQ.Advisory.")
-"""Addresses that are about one broker alone, by their beginnings: no policy means them."""
 PREFIX: Final = "federated"
 _LIMIT: Final = re.compile(re.escape(HOPS) + r"\s*<\s*(\d+)")
 
@@ -37,11 +36,6 @@ class Wish(Struct, frozen=True, kw_only=True):
     def key(self) -> tuple[str, str, int]:
         """What tells it from others of one upstream: two policies that want one thing get it once."""
         return (self.queue, self.selector, self.priority)
-
-
-def is_own(address: str) -> bool:
-    """Return whether ``address`` is about one broker alone."""
-    return address.startswith(OWN)
 
 
 def takes_queue(policy: QueuePolicy, address: str, queue: str) -> bool:
