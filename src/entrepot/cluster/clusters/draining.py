@@ -278,20 +278,7 @@ class Drain:
             self.ways.place = self._direct[self._tried % len(self._direct)]
 
     def greeted(self, client: CoreClient) -> None:
-        """The target is there: show it our credentials, where it is the one that has the beginning, if any has."""
-        assert self.ways.place is not None
-        node, found = self.ways.node, node_at(client, self.ways.place)
-        if self._direct and not self._wanted and node not in ("", found):
-            self._hang_up()
-            self.failed(self.attempt, f"{self._target()} is the node {found}, and what moved already is at {node}")
-            self._wanted = node if self._candidates(node) else ""
-            self.state = State.LOCATING if self._wanted else self.state
-            return
-        if not node:
-            self.ways.node = found
-            self._notebook.note("node", found)
-            if self.announces:
-                self.connection.members.successor = found
+        """The target is there: show it our credentials."""
         credentials = self.connection.credentials
         client.send(ClusterConnect(user=credentials.user, password=credentials.password, channel=CLUSTER))
 
@@ -326,11 +313,28 @@ class Drain:
         self.ways.asking.attribute("broker", "NodeID", self._identified)
 
     def _identified(self, succeeded: bool, value: object) -> None:
-        """Open a session for branches, of which is noted to whom they are given; then begin."""
-        opened, asking = self._opened, self.ways.asking
-        if opened is None or opened.client is None or asking is None:
+        """Begin, if it is the node that has the beginning, where one has; first with a session for branches.
+
+        It says itself who it is. What the greeting tells of members says so only where one names the place dialled.
+        """
+        opened, asking, place = self._opened, self.ways.asking, self.ways.place
+        if opened is None or opened.client is None or asking is None or place is None:
             return
-        node = value if succeeded and isinstance(value, str) else self.ways.node
+        tries = bool(self._direct) and not self._wanted  # one place after the other
+        begun = self.ways.node  # the node that has a part already
+        told = node_at(opened.client, place) if tries else begun
+        node = value if succeeded and isinstance(value, str) else told
+        if tries and begun not in ("", node):  # leave it, and look for the one that has the part
+            self._hang_up()
+            self.failed(self.attempt, f"{self._target()} is the node {node}, and what moved already is at {begun}")
+            self._wanted = begun if self._candidates(begun) else ""
+            self.state = State.LOCATING if self._wanted else self.state
+            return
+        if not begun:
+            self.ways.node = node
+            self._notebook.note("node", node)
+            if self.announces:
+                self.connection.members.successor = node
         credentials = self.connection.credentials
         self.handing.connected(
             Target(opened.client, asking, node, ours=self._ours), credentials.user, credentials.password

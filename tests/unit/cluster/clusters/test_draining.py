@@ -6,9 +6,11 @@ import random
 
 import pytest
 
-from clustered import Cluster, Node, joined
+from clustered import FIRST_PORT, Cluster, Node, joined
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.clusters import draining
 from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import State
 from entrepot.cluster.clusters.draining import Drain
@@ -97,6 +99,31 @@ def test_subscriptions_and_their_filters_go_too() -> None:
     assert [b.rig.queue("s1").count, b.rig.queue("s2").count] == [5, 2]
     assert b.rig.queue("s2").definition.selector == "i > 2"
     assert b.rig.queue("s1").definition.routing == a.rig.queue("s1").definition.routing
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_place_is_the_node_that_it_says_it_is_whatever_it_tells_of_members_first(
+    cut: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An Artemis tells of members in any order, and none of them may call its place what is dialled."""
+    told = iter(range(100))
+    monkeypatch.setattr(draining, "node_at", lambda client, place: f"member {next(told)}")
+    world, (a, b) = filled(400)
+    place = Endpoint("tcp", host="h", port=FIRST_PORT + b.number)
+    drain = Drain(a.connection, lambda who, what: a.said.append(what), direct=(place,))
+    drain.connect(a._perform, a._carry)  # type: ignore[arg-type]
+    a.act(drain.begin)
+    for _ in range(100):
+        if drain.ways.moved:
+            break
+        world.wait(10)
+    if cut:
+        for cable in world.cables:
+            if cable.near is a:
+                cable.break_off("cut")
+    world.wait(3_000)
+    assert (drain.state, drain.ways.node) == (State.DONE, b.uuid), drain.report()
+    assert bodies(b.rig.reader("Q")) == numbers(400)
 
 
 def test_what_waits_for_its_date_keeps_it() -> None:
