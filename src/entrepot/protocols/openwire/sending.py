@@ -210,13 +210,20 @@ class Sending:
         return message
 
     def _send_in(self, command: commands.Message, target: Target, transaction_id: TransactionId) -> None:
-        """Send within a transaction; what an earlier commit stored, of which the client had no answer, is swallowed."""
+        """Send within a transaction; what a failover client says again is swallowed.
+
+        That is what an earlier commit stored, of which the client had no answer; and what is in this transaction
+        already: such a client may replay all that it has open twice on one connection.
+        """
         transaction = self.transacting.known(transaction_id)
         message = self._arrived(command, target)
         assert command.message_id is not None
         producer = self._producer_of(command.message_id)
         sequence = int(command.message_id.producer_sequence_id)
-        if self.identity.by_failover and self.broker.sequences.seen(producer, sequence):
+        noted = transaction.sequences
+        if self.identity.by_failover and (
+            sequence <= noted.get(producer, -1) or self.broker.sequences.seen(producer, sequence)
+        ):
             self.broker.sending.repeated(message, target, SENT_AGAIN)
         else:
             try:
@@ -227,7 +234,7 @@ class Sending:
             except Refused as refusal:
                 transaction.fail(refusal)  # or its commit would do the rest without this
                 raise
-            transaction.sequences[producer] = sequence
+            noted[producer] = sequence
         self.open_window(command)
         self.replies.answer(command, False)
 

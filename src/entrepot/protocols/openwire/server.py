@@ -405,6 +405,7 @@ class OpenWireSession(CommandSession[Structure]):
     def _connect(self, info: ConnectionInfo) -> None:
         identity = self.identity
         if identity.info is not None:  # a failover client may say it twice
+            identity.by_failover = identity.by_failover or info.failover_reconnect
             self.replies.answer(info, False)
             return
         connection_id = info.connection_id

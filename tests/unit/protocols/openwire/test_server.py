@@ -223,6 +223,20 @@ def test_a_commit_that_a_failover_client_repeats_is_answered_and_not_stored_twic
     assert again.texts() == ["a", "b", "c"]
 
 
+def test_a_transaction_that_is_replayed_twice_on_one_connection_has_each_message_once(hub: Hub) -> None:
+    """What a failover client had open it may replay twice: seen once under load, with all sent before doubled."""
+    client = hub.client("ID:same", failover=True)
+    identity = LocalTransactionId(1, ConnectionId(client.name))
+    for texts in ("ab", "abcde"):
+        client.ask(ConnectionInfo(connection_id=ConnectionId(client.name), failover_reconnect=True))
+        step(client, identity, TransactionStep.BEGIN)
+        for text in texts:
+            client.post(client.text(QUEUE, text, persistent=True, transaction=identity, sequence=ord(text)))
+    assert type(step(client, identity, TransactionStep.COMMIT_ONE_PHASE)) is Response
+    client.consume(QUEUE)
+    assert client.texts() == ["a", "b", "c", "d", "e"]
+
+
 def test_a_full_queue_withholds_the_answer_and_acknowledgements_come_through() -> None:
     hub = Hub(Rig({"q": {"max_octets": "2000", "full": "BLOCK"}}))
     client = hub.client()
