@@ -65,7 +65,9 @@ from entrepot.protocols.artemis.headers import (
     assembled,
     body_of,
     headers_at,
+    properties_at,
     read_headers,
+    user_id_at,
 )
 from entrepot.protocols.artemis.primitives import OctetsReader
 from entrepot.protocols.artemis.properties import find, key_octets, read_properties, value_at, value_of
@@ -138,6 +140,9 @@ _NOTED: Final[dict[bytes, str]] = {
 }
 _OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in _BETWEEN_NODES}
 _UNDERSCORE: Final = ord("_")
+IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
+_OF_VERSION: Final = [bytes([octet & 0x0F | 0x80]) for octet in range(256)]
+_OF_VARIANT: Final = [bytes([octet & 0x3F | 0x80]) for octet in range(256)]
 
 
 class CoreLanguage(Language):
@@ -163,7 +168,7 @@ class CoreLanguage(Language):
 
     def identity(self, message: Message) -> str:
         """Return the id that its sender gave it."""
-        return identity_of(read_headers(message.raw, message.body_at).user_id)
+        return identity_of(user_id_at(message.raw, message.body_at))
 
     def changed(self, message: Message) -> None:
         """Have the headers of ``message`` written anew for each of its readers."""
@@ -322,7 +327,7 @@ def routing_at(raw: bytes, properties_at: i64) -> i64:
 
 def routing_of(message: Message) -> i64:
     """Return the routing type that the sender of ``message`` set (ROUTING_...)."""
-    return routing_at(message.raw, read_headers(message.raw, message.body_at).properties_at)
+    return routing_at(message.raw, properties_at(message.raw, message.body_at))
 
 
 def message_of(octets: bytes, default_address: str) -> Message:
@@ -419,16 +424,15 @@ def identity_of(user_id: bytes) -> str:
 
 def user_id_of(identity: str) -> bytes:
     """Return the 16 octets of a message id: the UUID in it, or one made of its name (RFC 9562, version 8)."""
-    digits = identity.removeprefix("ID:").replace("-", "")
-    if len(digits) == 2 * USER_ID_OCTETS:
+    if len(identity) == IDENTITY_OCTETS and identity.startswith("ID:"):
         try:
-            octets = bytes.fromhex(digits)
+            octets = bytes.fromhex(identity[3:].replace("-", ""))
         except ValueError:
             octets = b""
         if identity_of(octets) == identity:
             return octets
     digest = blake2b(identity.encode("utf-8", "replace"), digest_size=USER_ID_OCTETS).digest()
-    return digest[:6] + bytes([digest[6] & 0x0F | 0x80]) + digest[7:8] + bytes([digest[8] & 0x3F | 0x80]) + digest[9:]
+    return digest[:6] + _OF_VERSION[digest[6]] + digest[7:8] + _OF_VARIANT[digest[8]] + digest[9:]
 
 
 # -- names ---------------------------------------------------------------------------------------------------------

@@ -29,7 +29,9 @@ TYPE_STREAM: Final = 6
 TYPE_EMBEDDED: Final = 7
 TYPE_LARGE_EMBEDDED: Final = 8
 
+NUMBER_OCTETS: Final = 8
 USER_ID_OCTETS: Final = 16
+BEHIND_USER_ID: Final = 1 + 1 + 8 + 8 + 1  # type, durable, expiration, timestamp, priority
 NO_BODY: Final = HEAD_OCTETS.to_bytes(4, "big")
 """What stands before the headers of a message without a body."""
 
@@ -75,6 +77,32 @@ def read_headers(octets: bytes, at: i64) -> Headers:
     return found
 
 
+def properties_at(octets: bytes, at: i64) -> i64:
+    """Return where the properties begin, behind headers that begin at ``octets[at]``. Raises MalformedFrame."""
+    source = _behind_address(octets, at)
+    if source.boolean():
+        source.take(USER_ID_OCTETS)
+    source.take(BEHIND_USER_ID)
+    return source.at
+
+
+def user_id_at(octets: bytes, at: i64) -> bytes:
+    """Return the user id in headers that begin at ``octets[at]``, b"" for none. Raises MalformedFrame."""
+    source = _behind_address(octets, at)
+    if not source.boolean():
+        return b""
+    start = source.take(USER_ID_OCTETS)
+    return octets[start : start + USER_ID_OCTETS]
+
+
+def _behind_address(octets: bytes, at: i64) -> OctetsReader:
+    source = OctetsReader(octets, at, len(octets))
+    source.take(NUMBER_OCTETS)
+    if source.boolean():
+        source.take(source.int32())
+    return source
+
+
 def write_headers(target: BytesWriter, headers: Headers, properties: dict[str, object]) -> None:
     """Append headers with ``properties``. Raises Inexpressible."""
     write_i64_be(target, headers.number)
@@ -107,7 +135,7 @@ def body_of(octets: bytes) -> bytes:
 
 def properties_in(octets: bytes, *, typed: bool = False) -> dict[str, object]:
     """Return the properties of a message. Raises MalformedFrame."""
-    source = OctetsReader(octets, read_headers(octets, headers_at(octets)).properties_at, len(octets))
+    source = OctetsReader(octets, properties_at(octets, headers_at(octets)), len(octets))
     return read_entries(source, typed=typed)
 
 

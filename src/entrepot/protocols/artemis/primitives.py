@@ -11,6 +11,7 @@ Text is Java's: UTF-16 units of which surrogates may stand alone. [C]
 from __future__ import annotations
 
 import re
+from codecs import utf_16_be_decode, utf_16_be_encode, utf_16_le_decode, utf_16_le_encode
 from typing import Final
 
 from librt.strings import (
@@ -189,7 +190,7 @@ class OctetsReader:
         if length & 1:
             raise MalformedFrame(f"a text of 16-bit units has {length} octets")
         at = self.take(length)
-        return self.data[at : at + length].decode("utf-16-le", "surrogatepass")
+        return text_of_units(self.data[at : at + length])
 
     def text(self) -> str:
         """Read a String, whose form depends on its number of units."""
@@ -198,7 +199,7 @@ class OctetsReader:
             raise MalformedFrame(f"a text has {units} characters")
         if units < SHORT_TEXT_UNITS:
             at = self.take(2 * units)
-            return self.data[at : at + 2 * units].decode("utf-16-be", "surrogatepass")
+            return utf_16_be_decode(self.data[at : at + 2 * units], "surrogatepass", True)[0]
         if units >= PLAIN_TEXT_UNITS:
             return self.simple()
         length = self.int16()
@@ -565,16 +566,29 @@ def _halves(match: re.Match[str]) -> str:
     return chr(0xD800 + (offset >> 10)) + chr(0xDC00 + (offset & 0x3FF))
 
 
+def text_of_units(octets: bytes) -> str:
+    """Return the text whose 16-bit units, the lower octet first, are ``octets``; their number is even.
+
+    By its own function: `bytes.decode` looks for this codec in a registry, and finds one that is written in Python.
+    """
+    return utf_16_le_decode(octets, "surrogatepass", True)[0]
+
+
+def units_of_text(text: str) -> bytes:
+    """Return the 16-bit units of ``text``, the lower octet first."""
+    return utf_16_le_encode(text, "surrogatepass")[0]
+
+
 def write_simple(out: BytesWriter, text: str) -> None:
     """Write a SimpleString."""
-    octets = text.encode("utf-16-le", "surrogatepass")
+    octets = units_of_text(text)
     write_i32_be(out, len(octets))
     out.write(octets)
 
 
 def write_text(out: BytesWriter, text: str) -> None:
     """Write a String in the form that its number of units asks for."""
-    wide = text.encode("utf-16-be", "surrogatepass")
+    wide = utf_16_be_encode(text, "surrogatepass")[0]
     units: i64 = len(wide) // 2
     write_i32_be(out, i32(units))
     if units < SHORT_TEXT_UNITS:

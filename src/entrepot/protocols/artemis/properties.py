@@ -28,7 +28,7 @@ from mypy_extensions import i64
 from entrepot.base import primitive
 from entrepot.base.errors import Inexpressible, MalformedFrame
 from entrepot.base.primitive import Primitive
-from entrepot.protocols.artemis.primitives import OctetsReader, write_simple
+from entrepot.protocols.artemis.primitives import OctetsReader, units_of_text, write_simple
 
 NULL: Final = 0
 BOOLEAN: Final = 2
@@ -172,7 +172,7 @@ def value_of(data: bytes, at: i64, key: bytes) -> object:
 
 def key_octets(key: str) -> bytes:
     """Return a key as it travels, without its length."""
-    return key.encode("utf-16-le", "surrogatepass")
+    return units_of_text(key)
 
 
 def without(data: bytes, at: i64, keys: dict[bytes, None]) -> bytes:

@@ -28,6 +28,13 @@ class Documents(MemoryJournal):
         del self.there[(kind, key)]
 
 
+def test_an_id_that_comes_again_keeps_its_age() -> None:
+    duplicates = Duplicates(Documents())
+    for number in (1, 2, 1, 3, 4):
+        duplicates.remember("A", bytes([number]), 3, True)
+    assert [duplicates.seen("A", bytes([number])) for number in range(1, 5)] == [False, True, True, True]
+
+
 def test_the_oldest_id_beyond_the_limit_is_forgotten_on_disk_too() -> None:
     journal = Documents()
     duplicates = Duplicates(journal)

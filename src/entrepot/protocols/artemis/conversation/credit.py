@@ -1,6 +1,7 @@
 """The octets that a session may send to an address (artemis.md 5.2.7). [C]
 
-Half the window is asked for at first and whenever less than that is there or under way.
+Half the window is asked for at first, and again when no more than half of that is there or under way: an Artemis asks
+for each message's octets with that message, which is a packet there and one back for each.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Credit:
         """So many octets were sent."""
         if self.window > 0:
             self.balance -= octets
-            if self.balance + self.asked < self.window:
+            if self.balance + self.asked <= self.window // 2:
                 self.ask()
 
     def granted(self, octets: i64) -> None:

@@ -317,8 +317,9 @@ class Carrier(ClientPort):
             self.fail("a large body was cut off: the session cannot go on")
         else:
             self.open = True
-            for account in self.accounts.values():
+            for account in self.accounts.values():  # the answer may be lost, and nothing is spent while there is none
                 account.asked = 0
+                account.ask()
             self._query = self._next()
             self.post(BindingQuery(address=ASKED))
 

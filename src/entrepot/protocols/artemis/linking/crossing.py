@@ -27,7 +27,7 @@ from entrepot.protocols.artemis.convert import (
     ROUTING_NONE,
     readdressed,
 )
-from entrepot.protocols.artemis.headers import NO_BODY, headers_at, read_headers
+from entrepot.protocols.artemis.headers import NO_BODY, headers_at, properties_at
 from entrepot.protocols.artemis.places import octet_of
 from entrepot.protocols.artemis.presenting import headers_of, octets_of
 from entrepot.protocols.artemis.properties import entry, key_octets, with_entries, without
@@ -118,7 +118,7 @@ class Crossing:
         route = self.route
         if not self.says_routing and not self.deduplicates and not self.route_key and not route:
             return octets
-        properties_at = read_headers(octets, at).properties_at
+        start = properties_at(octets, at)
         entries = b""
         count: i64 = 0
         if self.route_key:
@@ -128,7 +128,7 @@ class Crossing:
             entries = (_ONWARD_ENTRY if route == ONWARD else _ROUTE_ENTRY) + len(ids).to_bytes(4, "big") + ids
             count = 1
         elif route == DATED:
-            octets = without(octets, properties_at, _K_DATE)
+            octets = without(octets, start, _K_DATE)
             rare = message.rare
             if rare is not None and rare.deliver_at > 0:
                 entries = entry(DELIVER_AT, Primitive(LONG, int(rare.deliver_at)))
@@ -137,7 +137,7 @@ class Crossing:
             entries = _ROUTE_ENTRY + len(route).to_bytes(4, "big") + route
             count = 1
         if self.says_routing:
-            octets = without(octets, properties_at, _K_ROUTING)
+            octets = without(octets, start, _K_ROUTING)
             if self._routing:
                 entries += self._routing
                 count += 1
@@ -145,7 +145,7 @@ class Crossing:
             identity = self.duplicate_id(message)
             entries += _DUPLICATE_ENTRY + len(identity).to_bytes(4, "big") + identity
             count += 1
-        return with_entries(octets, properties_at, entries, count) if count > 0 else octets
+        return with_entries(octets, start, entries, count) if count > 0 else octets
 
     def duplicate_id(self, message: Message) -> bytes:
         """Return by what the other broker knows ``message`` if it comes again."""
