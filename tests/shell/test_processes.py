@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -49,8 +50,8 @@ class Near(Wire):
 class Broker(Daemon):
     """`entrepot run --processes`; `Daemon.port` is that of STOMP, which all share."""
 
-    def __init__(self, home: Path, count: int, *arguments: str, files: bool = False) -> None:
-        super().__init__(home, "--processes", str(count), *arguments, files=files)
+    def __init__(self, home: Path, count: int, *arguments: str, files: bool = False, ephemeral: bool = False) -> None:
+        super().__init__(home, "--processes", str(count), *arguments, files=files, ephemeral=ephemeral)
         self.count = count
 
     def at(self, number: int) -> Path:
@@ -384,6 +385,20 @@ def test_a_stop_leaves_nothing_and_a_kill_of_the_first_ends_all(begin: Start, tm
     assert not any(lives(pid) for pid in pids)
     assert not broker.ports.exists()
     assert not (broker.data / "sockets").exists()
+
+
+def test_a_kill_of_the_first_leaves_no_meeting_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a directory of its own nobody would start there again, and clear it."""
+    with tempfile.TemporaryDirectory() as passing:  # pytest's own path is too long for a socket
+        monkeypatch.setenv("TMPDIR", passing)
+        broker = Broker(tmp_path, 2, ephemeral=True)
+        broker.start()
+        place = Path(broker.facts()["sockets"])
+        assert place.parent == Path(passing)
+        pids = broker.pids()
+        broker.kill()
+        until(lambda: not any(lives(pid) for pid in pids), "they end with the process that started them")
+        assert not place.exists()
 
 
 def test_a_group_that_is_told_to_end_ends_in_order(begin: Start) -> None:
