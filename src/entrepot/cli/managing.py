@@ -170,7 +170,7 @@ async def processes_at(desk: Desk) -> dict[str, Any]:
     """Return which process is asked of a broker that has several (`config/processes.py`); nothing for any other."""
     try:
         facts = await desk.ask("broker", "describeAvailability")
-    except EntrepotError:  # it is no broker of ours, or he may not ask this: what he asks decides
+    except Refused:  # he may not ask this: the process that he came to decides about what he asks
         return {}
     return facts if isinstance(facts, dict) and "processes" in facts else {}
 
