@@ -421,6 +421,8 @@ class Node:
         census = OpenConnections(self.listeners, lambda: self.links, trace, parts)
         census.disk, census.standby, census.hosting = self._disk, self.standby, self._hosting
         census.written.said = self.options.said
+        if self.options.process is not None:
+            census.process = {**self.options.process.facts, "name": self.options.process.whole(self.options.name)}
         made.equip(census, self.places.by_protocol, directory)
         self._made = made
         self._turn = turn

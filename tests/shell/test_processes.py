@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -49,8 +50,8 @@ class Near(Wire):
 class Broker(Daemon):
     """`entrepot run --processes`; `Daemon.port` is that of STOMP, which all share."""
 
-    def __init__(self, home: Path, count: int, *arguments: str, files: bool = False) -> None:
-        super().__init__(home, "--processes", str(count), *arguments, files=files)
+    def __init__(self, home: Path, count: int, *arguments: str, files: bool = False, ephemeral: bool = False) -> None:
+        super().__init__(home, "--processes", str(count), *arguments, files=files, ephemeral=ephemeral)
         self.count = count
 
     def at(self, number: int) -> Path:
@@ -76,6 +77,11 @@ class Broker(Daemon):
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def asked(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Do a command of operators at the port that all share."""
+        command = [sys.executable, "-m", "entrepot", *arguments, "--url", f"stomp://127.0.0.1:{self.port}"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     def known(self, number: int) -> int:
         """Return how many queues of others one process knows."""
@@ -384,6 +390,61 @@ def test_a_stop_leaves_nothing_and_a_kill_of_the_first_ends_all(begin: Start, tm
     assert not any(lives(pid) for pid in pids)
     assert not broker.ports.exists()
     assert not (broker.data / "sockets").exists()
+
+
+def test_a_kill_of_the_first_leaves_no_meeting_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a directory of its own nobody would start there again, and clear it."""
+    with tempfile.TemporaryDirectory() as passing:  # pytest's own path is too long for a socket
+        monkeypatch.setenv("TMPDIR", passing)
+        broker = Broker(tmp_path, 2, ephemeral=True)
+        broker.start()
+        place = Path(broker.facts()["sockets"])
+        assert place.parent == Path(passing)
+        pids = broker.pids()
+        broker.kill()
+        until(lambda: not any(lives(pid) for pid in pids), "they end with the process that started them")
+        assert not place.exists()
+
+
+def test_operators_see_one_broker(begin: Start) -> None:
+    broker = begin(2)
+    send("stomp", broker.at(0), "orders", ["a", "b"])
+    send("stomp", broker.at(1), "orders", ["c", "d", "e"])
+    send("stomp", broker.at(1), "other", ["f"])
+
+    def listed() -> dict[str, dict[str, Any]]:
+        done = broker.asked("queue", "list", "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return {row["name"]: row for row in map(json.loads, done.stdout.splitlines())}
+
+    rows = listed()
+    assert (rows["orders"]["messages"], rows["orders"]["process"]) == (5, "0 1")
+    assert (rows["other"]["messages"], rows["other"]["process"]) == (1, "1")
+    told = [json.loads(line) for line in broker.asked("explain", "orders", "-o", "json").stdout.splitlines()]
+    assert sorted(answer["broker"][-1] for answer in told if "broker" in answer) == ["0", "1"]
+    assert "process 0" not in json.dumps(told[-1]["silent"])
+    assert broker.asked("queue", "pause", "orders").returncode == 0
+    assert [broker.cli(number, "queue", "list").count("yes") for number in (0, 1)] == [1, 1]
+    assert broker.asked("queue", "resume", "orders").returncode == 0
+    moved = broker.asked("queue", "move", "orders", "moved", "--count", "4")
+    assert "moved 4 messages" in moved.stderr
+    until(lambda: [listed()[name]["messages"] for name in ("orders", "moved")] == [1, 4], "they are there")
+    assert "removed 4 messages" in broker.asked("queue", "purge", "moved", "--yes").stderr
+
+
+def test_operators_are_told_of_a_process_that_does_not_answer(begin: Start) -> None:
+    broker = begin(2)
+    send("stomp", broker.at(0), "orders", ["a", "b"])
+    send("stomp", broker.at(1), "orders", ["c"])
+    for number in (0, 1):  # whichever is asked: the other cannot be
+        (broker.data / "sockets" / f"{number}.sock").unlink()
+    looked = broker.asked("queue", "show", "orders", "-o", "json")
+    assert "is left out: no broker answers" in looked.stderr
+    row = json.loads(looked.stdout)
+    assert (row["process"], row["messages"]) in (("0", 2), ("1", 1))
+    purged = broker.asked("queue", "purge", "orders", "--yes")
+    assert purged.returncode != 0
+    assert "nothing was changed" in purged.stderr
 
 
 def test_a_group_that_is_told_to_end_ends_in_order(begin: Start) -> None:

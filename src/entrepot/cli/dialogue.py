@@ -255,8 +255,16 @@ class Dialogue:
 
 
 @asynccontextmanager
-async def talking(url: str, *, client_id: str = "", heartbeat: Duration = 10 * SECOND) -> AsyncIterator[Dialogue]:
+async def talking(
+    url: str,
+    *,
+    client_id: str = "",
+    heartbeat: Duration = 10 * SECOND,
+    who: tuple[str | None, str | None] | None = None,
+) -> AsyncIterator[Dialogue]:
     """Connect to the first place of ``url`` that answers; leave in order at the end, at once after an error.
+
+    ``who``: user and password, None for whom the URL or the command line names.
 
     Raises InvalidURI, InvalidOption, Unreachable, Refused.
     """
@@ -264,7 +272,7 @@ async def talking(url: str, *, client_id: str = "", heartbeat: Duration = 10 * S
     failure: Exception | None = None
     for endpoint in places(url):
         dialogue = Dialogue(turn)
-        login, passcode = credentials(endpoint)
+        login, passcode = credentials(endpoint) if who is None else who
         options = ConnectOptions(
             host=endpoint.host or "localhost",
             login=login,

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
 
 import click
 
 from entrepot.base.environment import SECOND, Duration
-from entrepot.base.errors import EntrepotError, Refused, Unreachable, kinds
-from entrepot.cli.dialogue import Dialogue, talking
+from entrepot.base.errors import EntrepotError, Refused, TimedOut, Unreachable, kinds
+from entrepot.cli.dialogue import Dialogue, credentials, places, talking
 from entrepot.cli.output import progress, to_json
 from entrepot.cli.values import in_words
 from entrepot.io import runtime
+from entrepot.management.whole import Whole
 
 T = TypeVar("T")
 
 ADDRESS: Final = "/queue/activemq.management"
 ANSWERS: Final = "/temp-queue/answers"
 PATIENCE: Final = 30 * SECOND  # for a short answer; a broker that is alive has it in milliseconds
+OPENING: Final = 5 * SECOND  # for another process of the same broker: it is on this machine
 CHUNK: Final = 10_000  # messages of one request, so that progress shows and Ctrl-C ends it soon
 
 
@@ -79,19 +83,114 @@ class Desk:
 
 
 @asynccontextmanager
-async def managing(url: str) -> AsyncIterator[Desk]:
-    """Connect to be heard as an operator. Raises as `talking`."""
-    async with talking(url) as dialogue:
+async def managing(url: str, who: tuple[str | None, str | None] | None = None) -> AsyncIterator[Desk]:
+    """Connect to be heard as an operator, as ``who`` if the URL does not say. Raises as `talking`."""
+    async with talking(url, who=who) as dialogue:
         dialogue.client.subscribe(ANSWERS)
         yield Desk(dialogue)
+
+
+class WholeDesk(Desk):
+    """Where all processes of one broker are asked as one."""
+
+    def __init__(self, dialogue: Dialogue, whole: Whole, parts: Sequence[Part]) -> None:
+        super().__init__(dialogue)
+        self.whole: Final = whole
+        self._parts: Final = parts
+
+    async def ask(self, resource: str, operation: str, *values: object, patience: Duration | None = PATIENCE) -> Any:
+        """Do ``operation`` at all of them; see `Whole.ask`, and `Desk.ask`."""
+        for part in self._parts:
+            part.patience = patience
+        before = set(self.whole.failures)
+        answer = await self.whole.ask(resource, operation, *values)
+        for number, why in self.whole.failures.items():
+            if number not in before:
+                _warn(number, why)
+        return answer
+
+
+class Part:
+    """One process, as `Whole` asks it. ``patience``: see `Desk.ask`."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.patience: Duration | None = PATIENCE
+        self._desk: Final = desk
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        """Return the result of an operation. Raises as `Desk.ask`."""
+        return await self._desk.ask(resource, operation, *values, patience=self.patience)
+
+
+@asynccontextmanager
+async def together(desk: Desk, url: str) -> AsyncIterator[Desk]:
+    """Yield where all processes of a broker are asked, of which ``desk`` is at one; ``desk`` itself for any other.
+
+    A process whose own socket ``url`` names is asked alone. One that does not answer is said on standard error.
+    """
+    facts = {} if "unix" in url.partition("://")[0] else await processes_at(desk)
+    if not facts:
+        yield desk
+        return
+    own, sockets = int(facts["process"]), sockets_of(facts)
+    if not sockets:
+        click.secho(
+            f"this is process {own} of {facts['processes']} of {facts['name']!r}, and its part alone: the others are "
+            "asked on their machine, by the user who runs them",
+            fg="yellow",
+            err=True,
+        )
+        yield desk
+        return
+    async with AsyncExitStack() as stack:
+        parts, failures = {own: Part(desk)}, dict[int, str]()
+        who = credentials(places(url)[0])
+        for number, socket in enumerate(sockets):
+            if number == own:
+                continue
+            try:
+                async with asyncio.timeout(OPENING / SECOND):
+                    other = await stack.enter_async_context(managing(f"stomp+unix://{socket}", who))
+                    known = await other.ask("broker", "describeAvailability", patience=OPENING)
+                if known.get("together") != facts["together"]:
+                    raise Unreachable("another broker is there")
+                parts[number] = Part(other)
+            except TimeoutError:
+                failures[number] = f"it does not answer within {in_words(OPENING)}"
+            except (Unreachable, TimedOut) as error:
+                failures[number] = error.message
+        for number, why in failures.items():
+            _warn(number, why)
+        ordered = {number: parts[number] for number in sorted(parts)}
+        whole = Whole(str(facts["name"]), ordered, failures, lambda number: f"stomp+unix://{sockets[number]}")
+        yield WholeDesk(desk.dialogue, whole, list(ordered.values()))
+
+
+async def processes_at(desk: Desk) -> dict[str, Any]:
+    """Return which process is asked of a broker that has several (`config/processes.py`); nothing for any other."""
+    try:
+        facts = await desk.ask("broker", "describeAvailability")
+    except Refused:  # he may not ask this: the process that he came to decides about what he asks
+        return {}
+    return facts if isinstance(facts, dict) and "processes" in facts else {}
+
+
+def sockets_of(facts: dict[str, Any]) -> list[str]:
+    """Return the sockets of those processes; none where they are on another machine, or another user's."""
+    sockets = [str(one) for one in facts.get("sockets", ())]
+    return sockets if sockets and os.access(os.path.dirname(sockets[0]), os.X_OK) else []
+
+
+def _warn(number: int, why: str) -> None:
+    click.secho(f"process {number} is left out: {why}", fg="yellow", err=True)
 
 
 def at_desk(url: str, act: Callable[[Desk], Awaitable[T]]) -> T:
     """Connect, do ``act``, leave; return its result."""
 
     async def visit() -> T:
-        async with managing(url) as desk:
-            return await act(desk)
+        async with managing(url) as desk, together(desk, url) as whole:
+            return await act(whole)
 
     return runtime.run(visit())
 

@@ -23,7 +23,7 @@ from entrepot.base.uri import parse as parse_uri
 from entrepot.cli.dialogue import credentials, places
 from entrepot.cli.errors import describe_os_error
 from entrepot.cli.foreign import PROGRAM, standing
-from entrepot.cli.managing import answered, managing
+from entrepot.cli.managing import answered, managing, processes_at, sockets_of
 from entrepot.client.connection import connect
 from entrepot.client.message import Message
 from entrepot.client.session import Session
@@ -32,6 +32,7 @@ from entrepot.core.operators.management import ADDRESS, OPERATION, RESOURCE
 BROKERS_MOST: Final = 200
 OPENWIRE_SCHEMES: Final = ("tcp:", "ssl:", "nio:", "openwire:")
 
+Who = tuple[str | None, str | None]
 Ask = Callable[..., Awaitable[Any]]
 """Does an operation of the resource ``broker`` there: name, then arguments; returns its result."""
 
@@ -56,6 +57,7 @@ class Survey:
         self.peers: dict[str, str] = {}  # the same of those that bridges know, ActiveMQ's among them
         self.silent: list[Silent] = []
         self._tried: dict[str, None] = {}
+        self._sockets: list[str] = []  # of the processes of the first broker
 
     @property
     def called(self) -> dict[str, str]:
@@ -68,7 +70,10 @@ class Survey:
         Raises Unreachable, Refused, InvalidURI for the first one: without it there is no network to ask.
         """
         user, password = credentials(places(url)[0])
-        await self._follow(await self._ask_as_operator(url), user, password)
+        rows = await self._ask_as_operator(url)
+        for number, socket in enumerate(self._sockets):
+            rows += await self._beside(number, socket, (user, password))
+        await self._follow([row for row in rows if row.get("peer") not in self._sockets], user, password)
 
     async def add(self, url: str) -> None:
         """Ask a broker that no bridge leads to, and those beyond it; ``silent`` says when it does not answer."""
@@ -85,14 +90,29 @@ class Survey:
         else:
             await self._follow(rows, user, password)
 
-    async def _ask_as_operator(self, url: str) -> list[dict[str, Any]]:
+    async def _beside(self, number: int, socket: str, who: Who) -> list[dict[str, Any]]:
+        """Ask another process of the first broker, which no bridge leads to; return the rows of its bridges."""
+        why = f"no answer within {self.patience / SECOND:g} s"
+        try:
+            return await self._ask_as_operator(f"stomp+unix://{socket}", who)
+        except TimeoutError:
+            pass
+        except EntrepotError as error:
+            why = error.message
+        self.silent.append(Silent(f"process {number}", socket, why))
+        return []
+
+    async def _ask_as_operator(self, url: str, who: Who | None = None) -> list[dict[str, Any]]:
         """Ask over STOMP, as every command does; return the rows of the broker's bridges."""
-        async with asyncio.timeout(self.patience / SECOND), managing(url) as desk:
+        async with asyncio.timeout(self.patience / SECOND), managing(url, who) as desk:
 
             async def ask(operation: str, *values: object) -> Any:
                 return await desk.ask("broker", operation, *values, patience=self.patience)
 
-            return await self._question(ask)
+            rows = await self._question(ask)
+            if who is None and not self._sockets:
+                self._sockets = sockets_of(await processes_at(desk))
+            return rows
 
     async def _follow(self, waiting: list[dict[str, Any]], user: str | None, password: str | None) -> None:
         """Ask the brokers that ``waiting`` leads to, then those beyond them, each once."""

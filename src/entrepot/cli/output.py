@@ -48,6 +48,10 @@ def to_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
+PROCESS: Final = "process"
+"""Which of the processes of a broker a row is of: a column where there are several (`management/whole.py`)."""
+
+
 def show(rows: Iterable[dict[str, Any]], columns: Sequence[str], output: str, *, empty: str = "nothing") -> None:
     """Write ``rows``: every field as JSON, or ``columns`` as CSV or a table (numbers right, text left)."""
     if output == "json":
@@ -55,6 +59,8 @@ def show(rows: Iterable[dict[str, Any]], columns: Sequence[str], output: str, *,
             click.echo(to_json(row))
         return
     kept = list(rows)
+    if any(PROCESS in row for row in kept) and PROCESS not in columns:
+        columns = (*columns, PROCESS)
     if output == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(columns)

@@ -93,6 +93,7 @@ async def supervise(
         listen = await stack.enter_async_context(_taken(options.listen))
         place = several.meeting_place(options.data)
         stack.callback(several.leave, place)
+        stack.enter_context(several.held(place))
         several.clear(place)
         password = secrets.token_hex(SECRET_OCTETS)
         plan = ProcessPlan(count=count, listen=listen, sockets=str(place), password=password)

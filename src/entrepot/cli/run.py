@@ -353,6 +353,8 @@ def run(
         return await serve_in_turn(data, name, shared, options, ports_file, page, looks)
 
     runtime.tune_malloc()
+    if member is not None:
+        _turns_off(member)
     if runtime.run(serve(), "asyncio" if no_uvloop else "auto"):
         # A fresh process is the surest way to forget a store that may be another's; it keeps its number.
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -375,6 +377,21 @@ def _process(count: int | None, number: int | None, plan: Path | None) -> Proces
     from entrepot.cli.processes import process_of  # noqa: PLC0415 - most brokers are one process
 
     return process_of(count, plan, number or 0)
+
+
+def _turns_off(member: Process) -> None:
+    """Have the meeting place of a broker without a directory go with the last process, where the first was killed."""
+    import atexit  # noqa: PLC0415 - most brokers are one process
+
+    from entrepot.io import several  # noqa: PLC0415 - as above
+
+    parent = os.getppid()
+
+    def end() -> None:
+        if os.getppid() != parent:
+            several.turn_off(Path(member.plan.sockets))
+
+    atexit.register(end)
 
 
 def _dressed(made: NodeOptions, member: Process | None) -> NodeOptions:

@@ -9,6 +9,7 @@ for each process by itself, and means something else then: it is refused by name
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 from msgspec import Struct
@@ -30,6 +31,7 @@ EVERYTHING: Final = ("#", ">")  # the pattern for all addresses, in the words of
 DELAY: Final = "redistribution_delay"
 AT_ONCE: Final = {DELAY: 0}
 """What waits where nobody reads moves to where somebody does: who comes next may come to any process."""
+TOGETHER: Final = 16  # hexadecimal digits; the password has 256 bits of chance, which no digest of it gives away
 RETRY_MS: Final = 50
 RETRY_MS_MAX: Final = 1_000
 
@@ -68,6 +70,24 @@ class Process(Struct, frozen=True):
     def leaves(self) -> bool:
         """Return whether it serves nobody any more."""
         return self.number >= self.plan.count
+
+    def whole(self, name: str) -> str:
+        """Return what all are called together, of which this one is called ``name``."""
+        return name.removesuffix(name_of("", self.number))
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What operators are told of it: whoever reaches the sockets asks all of them as one.
+
+        ``together``: the same for all, and for no other broker's, whatever machine these are seen from.
+        """
+        plan = self.plan
+        return {
+            "process": self.number,
+            "processes": plan.count,
+            "sockets": [plan.socket(number) for number in range(plan.count)],
+            "together": sha256(plan.password.encode()).hexdigest()[:TOGETHER],
+        }
 
     @property
     def inner(self) -> str:

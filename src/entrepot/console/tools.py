@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -30,13 +29,12 @@ from entrepot.console.watch import Watches
 from entrepot.core.operators.overlook import OLD_MS
 from entrepot.core.operators.views import QueueView
 from entrepot.management.view import Asker, BrokerView
+from entrepot.management.whole import LOOKS
 
 PLAIN_TYPE: Final = "text/plain; charset=utf-8"  # where `mimeType` asks for it; jolokia.js takes such answers for texts
 EXPLAINED: Final = 20  # queues whose reasons a detailed scrape asks for
 CONSUMERS: Final = 1_000
 READ_MOST: Final = 30.0  # s that a GET of a message may wait
-LOOKS: Final = re.compile("(get|is|count|list|browse|query|peek|describe|cursor|doesCursor|health)")
-"""Operations that change nothing, whose names begin so."""
 READY_KEPT: Final = 1.0  # s for which one answer about being ready holds
 
 

@@ -6,14 +6,19 @@ fewer processes from leaving out a store that has messages.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Sequence
+import socket
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import StoreUnusable
-from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE
+from entrepot.io.lock import HELD, OWNER_DIRECTORY, OWNER_FILE
 
 if TYPE_CHECKING:
     from entrepot.config.processes import ProcessPlan
@@ -22,6 +27,11 @@ NOTE: Final = "processes.json"
 JOURNAL: Final = "journal"  # the folder that makes a directory a store
 SOCKETS: Final = "sockets"
 PLAN: Final = "plan.json"
+LEFT: Final = (".sock", ".json", ".tmp")
+PASSING: Final = "entrepot-processes-"
+"""How a meeting place in the directory for temporary files begins: nobody starts there again."""
+TRIES: Final = 50
+PAUSE: Final = 0.02  # s
 PROCESSES_MAX: Final = 64
 """Each keeps a connection to each other, and a queue for it."""
 SOCKET_PATH_MAX: Final = 107
@@ -81,9 +91,10 @@ def meeting_place(directory: Path | None) -> Path:
     """
     place = None if directory is None else directory.resolve() / SOCKETS
     if place is None or len(os.fsencode(place / f"{PROCESSES_MAX}.sock")) > SOCKET_PATH_MAX:
-        from tempfile import mkdtemp  # noqa: PLC0415 - a broker alone needs none
+        from tempfile import gettempdir, mkdtemp  # noqa: PLC0415 - a broker alone needs none
 
-        return Path(mkdtemp(prefix="entrepot-"))
+        sweep(Path(gettempdir()))
+        return Path(mkdtemp(prefix=PASSING))
     place.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
     place.chmod(OWNER_DIRECTORY)
     return place
@@ -92,7 +103,7 @@ def meeting_place(directory: Path | None) -> Path:
 def clear(place: Path) -> None:
     """Remove what earlier processes left at the meeting ``place``."""
     for one in place.iterdir():
-        if one.suffix in (".sock", ".json", ".tmp") or one.name.startswith("."):  # the last: a draft that a kill left
+        if one.suffix in LEFT or one.name.startswith("."):  # the last: a draft that a kill left
             one.unlink(missing_ok=True)
 
 
@@ -100,6 +111,88 @@ def leave(place: Path) -> None:
     """Remove the meeting ``place``."""
     clear(place)
     place.rmdir()
+
+
+@contextmanager
+def held(place: Path) -> Iterator[None]:
+    """Have the meeting ``place`` while its processes run: the kernel lets go of it when this one is killed."""
+    descriptor = _locked(place)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def turn_off(place: Path) -> None:
+    """Remove the meeting ``place`` if who made it is gone, and no process is there any more.
+
+    For a process that ends because the first one did: call it when its own socket is gone. A place below a data
+    directory stays: the next start clears it.
+    """
+    if not place.name.startswith(PASSING):
+        return
+    with suppress(OSError):  # another of the processes was quicker
+        descriptor = _awaited(place)
+        try:
+            if descriptor is not None and not any(one.suffix == ".sock" for one in place.iterdir()):
+                leave(place)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+def sweep(directory: Path) -> None:
+    """Remove meeting places of ours below ``directory`` whose processes were all killed at once."""
+    for place in directory.glob(f"{PASSING}*"):
+        with suppress(OSError):  # another user's, or somebody removes it beside us
+            state = place.lstat()
+            if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid() or not (place / PLAN).is_file():
+                continue
+            descriptor = _locked(place)
+            if descriptor is None:
+                continue
+            try:
+                if not any(_listens(one) for one in place.glob("*.sock")):
+                    leave(place)
+            finally:
+                os.close(descriptor)
+
+
+def _awaited(place: Path) -> int | None:
+    """Return as `_locked`, after `TRIES` looks: another process that ends has it for a moment, a first one for long."""
+    for _ in range(TRIES):
+        descriptor = _locked(place)
+        if descriptor is not None:
+            return descriptor
+        time.sleep(PAUSE)
+    return None
+
+
+def _locked(place: Path) -> int | None:
+    """Return a descriptor that has the lock of ``place``, None where another has it. Raises OSError."""
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if error.errno in HELD:
+            return None
+        raise
+    return descriptor
+
+
+def _listens(path: Path) -> bool:
+    """Return whether a process listens at a socket: one that a kill left refuses."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        except OSError:  # it has no time for us now
+            return True
+        return True
 
 
 def keep(plan: ProcessPlan) -> Path:

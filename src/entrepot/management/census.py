@@ -46,6 +46,7 @@ class OpenConnections(PartsCensus):
         self.links = links
         self._trace = trace
         self.disk: Disk | None = None
+        self.process: Mapping[str, object] = {}  # which of several it is (`config/processes.py`)
         self.standby: Standby | None = None
         self.hosting: Hosting | None = None
         self.written: Configured = Configured(self.parts.config)
@@ -128,7 +129,9 @@ class OpenConnections(PartsCensus):
     def availability(self) -> dict[str, object]:
         """Return the part that this broker has among those of one store."""
         standby = self.standby
-        return super().availability() if standby is None else {**standby.facts(), "lease_left_ms": standby.left()}
+        if standby is None:
+            return {**super().availability(), **self.process}
+        return {**standby.facts(), "lease_left_ms": standby.left()}
 
     def verify(self, bandwidth: int) -> int:
         """Begin to compare all replicas with this store; return how many there are."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,55 @@ def test_a_plan_is_read_back_and_is_for_its_owner_alone(tmp_path: Path) -> None:
     assert several.told(plan) == [None, None]
     Path(plan.ports_file(1)).write_text('{"pid": 7}')
     assert several.told(plan) == [None, {"pid": 7}]
+
+
+@pytest.fixture
+def passing() -> Iterator[Path]:
+    """Yield a directory for temporary files with a short path: the kernel limits that of a socket."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield Path(directory)
+
+
+def left(directory: Path, name: str) -> Path:
+    """Return a meeting place as processes that were killed leave it."""
+    place = directory / f"{several.PASSING}{name}"
+    place.mkdir(mode=0o700)
+    (place / several.PLAN).write_text("{}")
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(place / "0.sock"))
+    return place
+
+
+def test_a_start_sweeps_what_killed_processes_left_and_nothing_else(passing: Path) -> None:
+    dead, served, begun = left(passing, "dead"), left(passing, "served"), left(passing, "begun")
+    other = passing / f"{several.PASSING}other"
+    other.mkdir()
+    (other / "mine").touch()
+    (passing / f"{several.PASSING}link").symlink_to(begun)
+    with socket.socket(socket.AF_UNIX) as alive, several.held(begun):
+        alive.bind(str(served / "1.sock"))
+        alive.listen()
+        several.sweep(passing)
+        assert not dead.exists()
+        assert served.exists()
+        assert begun.exists()
+        assert other.exists()
+    several.sweep(passing)
+    assert not served.exists()
+    assert not begun.exists()
+
+
+def test_the_last_process_removes_the_place_when_the_first_is_gone(
+    passing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(several, "PAUSE", 0.0)
+    place = left(passing, "place")
+    several.turn_off(place)
+    assert place.exists(), "another process is there"
+    (place / "0.sock").unlink()
+    with several.held(place):
+        several.turn_off(place)
+        assert place.exists(), "who made it lives"
+    several.turn_off(place)
+    assert not place.exists()
+    several.turn_off(place)

@@ -1,0 +1,186 @@
+"""Several processes asked as one broker: sums, lists, what is done everywhere, and what when one is away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, Unreachable
+from entrepot.management.whole import Whole
+
+
+def row(name: str, messages: int, **more: object) -> dict[str, Any]:
+    plain = {"name": name, "messages": messages, "consumers": 0, "leased": 0, "oldest_ms": 0, "paused": False}
+    return {**plain, "temporary": False, "routing": "ANYCAST", **more}
+
+
+class Process:
+    """One process with queues. ``wrong``: what it answers to everything."""
+
+    def __init__(self, *rows: dict[str, Any], wrong: EntrepotError | None = None) -> None:
+        self.queues = {one["name"]: one for one in rows}
+        self.wrong = wrong
+        self.connections = 0
+        self.done: list[tuple[str, str, tuple[object, ...]]] = []
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        await asyncio.sleep(0)
+        if self.wrong is not None:
+            raise self.wrong
+        if operation == "describeQueues":
+            _, last, most = values
+            return [self.queues[name] for name in sorted(self.queues) if name > str(last)][: int(str(most))]
+        if operation == "describeConnections":
+            begin, most = values
+            ids = range(1, self.connections + 1)[int(str(begin)) : int(str(begin)) + int(str(most))]
+            return [{"id": str(number)} for number in ids]
+        if operation == "describeAttributes":
+            return {"name": "mq-0", "connectionCount": 3, "uptimeMillis": len(self.queues), "active": True}
+        name = str(values[0]) if operation == "destroyQueue" else resource.removeprefix("queue.")
+        if (resource.startswith("queue.") or operation == "destroyQueue") and name not in self.queues:
+            raise InvalidDestination(f"there is no queue {name}")
+        if operation == "describe":
+            return self.queues[name]
+        if operation == "listConsumers":
+            return json.dumps({"data": [], "count": len(self.queues)})
+        self.done.append((resource, operation, values))
+        if operation == "destroyQueue":
+            if values[3] and self.queues[name]["messages"]:
+                raise Refused("it is not empty")
+            del self.queues[name]
+            return 0
+        if operation in ("purge", "moveMessages"):
+            some = min(self.queues[name]["messages"], int(str(values[-1])) if values else 1 << 30)
+            self.queues[name]["messages"] -= some
+            return some
+        return None
+
+
+def ask(whole: Whole, resource: str, operation: str, *values: object) -> Any:
+    return asyncio.run(whole.ask(resource, operation, *values))
+
+
+def whole(*parts: Process, **failures: str) -> Whole:
+    return Whole("mq", dict(enumerate(parts)), {int(name[1:]): why for name, why in failures.items()}, "at {}".format)
+
+
+def test_a_queue_is_its_parts_together_and_says_where_they_are() -> None:
+    made = whole(
+        Process(row("a", 3, oldest_ms=5), row("c", 1)), Process(row("a", 4, oldest_ms=9, paused=True), row("b", 2))
+    )
+    found = ask(made, "broker", "describeQueues", "", "", 500)
+    assert [(one["name"], one["messages"], one["process"]) for one in found] == [
+        ("a", 7, "0 1"),
+        ("b", 2, "1"),
+        ("c", 1, "0"),
+    ]
+    assert (found[0]["oldest_ms"], found[0]["paused"]) == (9, True)
+    assert ask(made, "queue.a", "describe") == found[0]
+    assert ask(made, "queue.b", "describe")["messages"] == 2
+    with pytest.raises(InvalidDestination):
+        ask(made, "queue.x", "describe")
+
+
+def test_pages_of_queues_leave_none_out_and_have_none_twice() -> None:
+    names = [f"q{number:02}" for number in range(40)]
+    made = whole(Process(*(row(name, 1) for name in names[::2])), Process(*(row(name, 1) for name in names[1:30])))
+    found: list[str] = []
+    while page := ask(made, "broker", "describeQueues", "", found[-1] if found else "", 7):
+        found += [one["name"] for one in page]
+    assert found == sorted({*names[::2], *names[1:30]})
+
+
+def test_connections_are_listed_page_by_page_and_closed_where_they_are() -> None:
+    parts = Process(), Process()
+    parts[0].connections, parts[1].connections = 502, 3
+    made = whole(*parts)
+    pages = [ask(made, "broker", "describeConnections", skip, 500) for skip in (0, 500)]
+    ids = [one["id"] for page in pages for one in page]
+    assert ids == [*(f"0:{number}" for number in range(1, 503)), "1:1", "1:2", "1:3"]
+    ask(made, "broker", "closeConnectionWithID", "1:2")
+    assert (parts[0].done, parts[1].done) == ([], [("broker", "closeConnectionWithID", ("2",))])
+    for name in ("2", "7:2", "x:2"):
+        with pytest.raises(Refused, match="which process"):
+            ask(made, "broker", "closeConnectionWithID", name)
+
+
+def test_facts_are_sums_or_the_largest_and_the_name_is_that_of_all() -> None:
+    facts = ask(whole(Process(row("a", 1)), Process()), "broker", "describeAttributes", "")
+    assert facts == {"name": "mq", "connectionCount": 6, "uptimeMillis": 1, "active": True}
+
+
+def test_so_many_messages_are_purged_in_all_and_no_more() -> None:
+    parts = Process(row("a", 5)), Process(), Process(row("a", 5))
+    assert ask(whole(*parts), "queue.a", "purge", 7) == 7
+    assert [one.queues["a"]["messages"] for one in (parts[0], parts[2])] == [0, 3]
+    assert ask(whole(*parts), "queue.a", "purge") == 3
+    assert ask(whole(Process(row("a", 5)), Process(row("a", 5))), "queue.a", "moveMessages", "", "b", 5) == 5
+    with pytest.raises(InvalidDestination):
+        ask(whole(*parts), "queue.x", "purge", 7)
+
+
+def test_a_queue_is_paused_at_each_process_that_has_it() -> None:
+    parts = Process(row("a", 1)), Process(), Process(row("a", 1))
+    ask(whole(*parts), "queue.a", "pause")
+    assert [len(one.done) for one in parts] == [1, 0, 1]
+
+
+def test_a_queue_that_one_process_would_not_delete_is_deleted_at_none() -> None:
+    parts = Process(row("a", 0)), Process(row("a", 2))
+    with pytest.raises(Refused, match="not empty"):
+        ask(whole(*parts), "broker", "destroyQueue", "a", False, False, True)
+    assert all("a" in one.queues for one in parts)
+    ask(whole(*parts), "broker", "destroyQueue", "a", False, False, False)
+    assert not any(one.queues for one in parts)
+
+
+def test_while_one_is_away_the_others_are_looked_at_and_nothing_is_changed() -> None:
+    process = Process(row("a", 2))
+    made = whole(process, p1="it is gone")
+    assert ask(made, "queue.a", "describe")["messages"] == 2
+    assert ask(made, "broker", "describeAttributes", "")["active"] is False
+    with pytest.raises(Unreachable, match="process 1: it is gone") as refused:
+        ask(made, "queue.a", "pause")
+    assert "at 0" in refused.value.remedy
+    assert process.done == []
+
+
+def test_one_that_goes_meanwhile_is_left_out_and_named() -> None:
+    made = whole(Process(row("a", 2)), Process(wrong=Unreachable("the connection is lost")))
+    assert ask(made, "queue.a", "describe")["messages"] == 2
+    assert "lost" in made.failures[1]
+
+
+def test_who_may_not_at_one_process_is_told_so() -> None:
+    made = whole(Process(row("a", 2)), Process(wrong=AccessDenied("he may not")))
+    with pytest.raises(AccessDenied):
+        ask(made, "queue.a", "describe")
+    with pytest.raises(AccessDenied, match=r"process 1: .*done at process 0"):
+        ask(made, "queue.a", "purge", 9)
+
+
+@pytest.mark.parametrize("operation", ["cancelScheduled", "drain", "forceFailover", "cleanStore", "newAndUnknown"])
+def test_what_is_about_one_process_is_refused_with_the_way_to_it(operation: str) -> None:
+    parts = Process(), Process()
+    with pytest.raises(Refused, match="about one process") as refused:
+        ask(whole(*parts), "broker", operation, 5)
+    assert "at 0" in refused.value.remedy
+    assert not any(one.done for one in parts)
+
+
+def test_an_answer_that_nobody_can_put_together_is_refused() -> None:
+    with pytest.raises(Refused, match="about one process"):
+        ask(whole(Process(row("a", 1)), Process()), "broker", "listConsumers", "", 1, 10)
+
+
+def test_users_are_changed_once_and_read_again_by_the_others() -> None:
+    parts = Process(), Process(), Process()
+    ask(whole(*parts), "broker", "addUser", "u", "p", "r", True)
+    assert [[operation for _, operation, _ in one.done] for one in parts] == [
+        ["addUser"],
+        ["reloadConfigurationFile"],
+        ["reloadConfigurationFile"],
+    ]
