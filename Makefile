@@ -12,6 +12,7 @@ EXTRAS ?= fast,xpath,pkcs12,spark,zookeeper,postgresql,zeroconf,console,telemetr
 SEEDS ?= 200
 SECONDS_FUZZING ?= 30
 ROUNDS ?= 200
+PAIR_ROUNDS ?= 100
 MINUTES ?= 10
 NETWORK ?= all
 AUDIT ?= default
@@ -25,7 +26,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -189,6 +190,10 @@ pipeline-lakes: setup $(STAMPS)/spark-4.1 ## Delta and Iceberg through killed dr
 
 kill: setup ## kill -9 a broker under load; ROUNDS=200
 	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)
+
+kill-copies: setup ## kill -9 and SIGSTOP of replicated pairs under load, and failback; PAIR_ROUNDS=100
+	@PAIR_ROUNDS=$(PAIR_ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_replication.py \
+		-k "kill_9 or stands_still or has_its_store_back" $(ARGS)
 
 chaos: setup ## storms over real clusters; MINUTES=10 NETWORK=ring|hub|mesh|all AUDIT=default|on|off|all
 	$(COMPILED) $(PY) tests/shell/chaos.py --minutes $(MINUTES) --network $(NETWORK) --audit $(AUDIT) $(ARGS)

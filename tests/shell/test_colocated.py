@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -22,11 +24,11 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 <cluster-user>c</cluster-user><cluster-password>secret</cluster-password>
 <connectors><connector name="own">tcp://127.0.0.1:{core}</connector>
 <connector name="other">tcp://127.0.0.1:{other}</connector></connectors>
-<ha-policy><shared-store><colocated><request-backup>true</request-backup>
+<ha-policy><{kind}><colocated><request-backup>true</request-backup>
 <backup-request-retry-interval>300</backup-request-retry-interval><backup-port-offset>{offset}</backup-port-offset>
 <excludes><connector-ref>other</connector-ref></excludes>
-<primary><failover-on-shutdown>true</failover-on-shutdown></primary><backup><allow-failback>true</allow-failback></backup>
-</colocated></shared-store></ha-policy>
+{parts}
+</colocated></{kind}></ha-policy>
 <acceptors><acceptor name="stomp">tcp://127.0.0.1:{stomp}?protocols=STOMP</acceptor>
 <acceptor name="core">tcp://127.0.0.1:{core}?protocols=CORE</acceptor></acceptors>
 <cluster-connections><cluster-connection name="c"><connector-ref>own</connector-ref>
@@ -35,12 +37,16 @@ CONFIGURATION = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq
 </core></configuration>
 """
 OFFSET = 7
+SHARED = """<primary><failover-on-shutdown>true</failover-on-shutdown></primary>
+<backup><allow-failback>true</allow-failback></backup>"""
+COPIED = "<primary/><backup><allow-failback>true</allow-failback></backup>"
 
 
 def free_ports() -> list[int]:
-    """Return six ports that are free, and those of their backups with them."""
-    for base in range(20_000 + os.getpid() % 8_000, 32_000, 20):
+    """Return eight ports that are free, and those of their backups with them."""
+    for base in range(20_000 + os.getpid() % 8_000, 32_000, 30):
         wanted = [*range(base, base + 6), *(base + OFFSET + each for each in range(6))]
+        wanted += [base + 14, base + 15, base + 14 + OFFSET, base + 15 + OFFSET]
         held: list[socket.socket] = []
         try:
             for port in wanted:
@@ -51,23 +57,26 @@ def free_ports() -> list[int]:
         finally:
             for one in held:
                 one.close()
-        return wanted[:6]
+        return [*wanted[:6], base + 14, base + 15]
     raise AssertionError("no ports")
 
 
 class Node:
     """One of the two."""
 
-    def __init__(self, home: Path, name: str, ports: list[int], other: int) -> None:
+    def __init__(self, home: Path, name: str, ports: list[int], other: int, copies: Sequence[str] = ()) -> None:
+        """``copies``: the options of one that has a store of its own."""
+        self.copies = copies
         self.stomp, self.core, self.status = ports
         self.file = home / f"{name}.xml"
         told = {"home": home, "name": name, "core": self.core, "other": other, "stomp": self.stomp, "offset": OFFSET}
+        told |= {"kind": "replication", "parts": COPIED} if copies else {"kind": "shared-store", "parts": SHARED}
         self.file.write_text(CONFIGURATION.format(**told))
         self.runs: Running
 
     def start(self, start: Start) -> None:
-        self.runs = start(self.file, "--status", f"127.0.0.1:{self.status}")
-        until(self.runs.serves, "it serves")
+        self.runs = start(self.file, "--status", f"127.0.0.1:{self.status}", *self.copies)
+        until(self.runs.serves, "it serves", 60.0)
 
     def facts(self, offset: int = 0) -> dict[str, Any]:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.status + offset}/status", timeout=5) as answer:
@@ -103,7 +112,7 @@ def lives(pid: int) -> bool:
 
 def test_each_hosts_the_other_and_its_twin_serves(start: Start, tmp_path: Path) -> None:
     ports = free_ports()
-    first, second = ports[:3], ports[3:]
+    first, second = ports[:3], ports[3:6]
     a, b = Node(tmp_path, "a", first, second[1]), Node(tmp_path, "b", second, first[1])
     a.start(start)
     b.start(start)
@@ -134,3 +143,66 @@ def test_each_hosts_the_other_and_its_twin_serves(start: Start, tmp_path: Path) 
     until(lambda: a.role_of_backup() == "primary", "b hands over to its twin")
     assert a.runs.end() == 0
     assert not lives(at_a)
+
+
+def copied(home: Path, *more: str) -> tuple[Node, Node]:
+    """Return two nodes, each with a store of its own, and their lock."""
+    ports = free_ports()
+    first, second, places = ports[:3], ports[3:6], [f"127.0.0.1:{port}" for port in ports[6:]]
+    (home / "lock").mkdir()
+    ha = ["--ha", "replication", "--locker", f"file:{home / 'lock'}", *more]
+    return (
+        Node(home, "a", first, second[1], [*ha, "--replication", places[0], "--peer", places[1]]),
+        Node(home, "b", second, first[1], [*ha, "--replication", places[1], "--peer", places[0]]),
+    )
+
+
+def follows(node: Node) -> bool:
+    """Say whether the copy that ``node`` hosts is in sync."""
+    try:
+        facts = node.facts(OFFSET)
+    except URLError:
+        return False
+    return facts["role"] == "backup" and bool(facts["replication"]["in_sync"])
+
+
+def test_each_hosts_a_copy_of_the_other_and_the_last_one_serves_whoever_starts(start: Start, tmp_path: Path) -> None:
+    """With two copies of each message a store waits for its copy to be hosted, and nothing is lost with a node."""
+    a, b = copied(tmp_path)
+    a.start(start)
+    b.start(start)
+    until(lambda: a.has_backup() and b.has_backup(), "each has a backup")
+    until(lambda: follows(a) and follows(b), "each hosts a copy that is in sync")
+    (row,) = b.hosts()
+    assert (row["of"], row["number"]) == ("a", 1)
+    assert {each.name for each in (tmp_path / "lock").iterdir()} == {"a", "b"}, "a lock for each store"
+    bodies = [str(number).encode() for number in range(50)]
+    send(a.stomp, *bodies)
+    send(b.stomp, b"of b")
+
+    a.runs.end(signal.SIGKILL)
+    until(lambda: b.role_of_backup() == "primary", "the copy of a serves, at b")
+    b.runs.end(signal.SIGKILL)
+    until(lambda: not listens(b.stomp + OFFSET), "what b hosted ends with it")
+    b.start(start)
+    until(lambda: b.role_of_backup() == "primary", "who hosts remembers what: nobody is there to ask", 60.0)
+
+    a.start(start)
+    assert receive(a.stomp, 50) == bodies
+    until(lambda: follows(a) and follows(b), "each hosts a copy again")
+    assert receive(b.stomp, 1) == [b"of b"]
+    assert [one["number"] for one in b.hosts()] == [1]
+
+
+def test_a_node_that_lost_its_disk_is_made_anew_from_what_another_hosts(start: Start, tmp_path: Path) -> None:
+    a, b = copied(tmp_path, "--copies", "1")
+    a.start(start)
+    b.start(start)
+    until(lambda: follows(a) and follows(b), "each hosts a copy that is in sync")
+    send(a.stomp, b"one")
+    a.runs.end(signal.SIGKILL)
+    until(lambda: b.role_of_backup() == "primary", "the copy of a serves, at b")
+    shutil.rmtree(tmp_path / "a")
+    a.start(start)
+    assert receive(a.stomp, 1) == [b"one"], "it followed its own copy, and neither store of b"
+    until(lambda: follows(a) and follows(b), "each hosts a copy again")

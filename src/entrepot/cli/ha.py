@@ -219,8 +219,10 @@ def _colocated(broker: str, facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     elif wanted is not None and wanted["state"] == "given up":
         rows[0]["note"] = "no node hosts it, and it asks no more (backup-request-retries)"
     for one in facts.get("hosts", ()):
-        row = {"broker": name_of(broker, one["number"]), "role": f"hosts a backup, {one['state']}"}
-        note = f"of the node {one['node']}, {one['directory']}; {one['restarts']} restarts"
+        owner = one.get("of", "")
+        row = {"broker": name_of(broker, one["number"], owner), "role": f"hosts a backup, {one['state']}"}
+        what = f"a copy of the store of {owner}" if owner else one["directory"]
+        note = f"of the node {one['node']}, {what}; {one['restarts']} restarts"
         rows.append({**row, "pid": one["pid"], "note": note})
     return rows
 

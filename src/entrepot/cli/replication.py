@@ -17,7 +17,8 @@ from entrepot.io.replica_wire import check_places
 from entrepot.io.secret_file import read_secret
 
 if TYPE_CHECKING:
-    from entrepot.config.model import Sharing
+    from entrepot.cli.backups import Slot
+    from entrepot.config.model import Colocation, Sharing
 
 KEPT: Final = 2
 
@@ -63,6 +64,7 @@ def replicated(
         key=str(given["--replication-key"] or ""),
         trust=str(given["--replication-trust"] or ""),
         verify_host=not given["--replication-any-host"],
+        by_lock=bool(given.get("--replication-by-lock")),
     )
     if options.copies_min > 1 + len(options.peers):
         raise InvalidOption(
@@ -82,6 +84,28 @@ def replicated(
         drains=gives_away(options, sharing, part),
         replication=options,
     )
+
+
+def of_cluster(
+    given: Mapping[str, Any],
+    locker: str | None,
+    lease_duration: float | None,
+    status: str | None,
+    sharing: Sharing | None,
+    *,
+    hosting: Colocation | None,
+    name: str,
+    slot: Slot | None,
+) -> SharedStoreOptions:
+    """Return what `replicated` does, for a node that hosts copies of others as ``hosting`` says; None for no such node.
+
+    ``name``: of this broker; ``slot``: which of those copies it is itself, None for the node. Raises InvalidOption.
+    """
+    if hosting is not None:
+        from entrepot.cli.backups import colocated  # noqa: PLC0415 - few brokers need it
+
+        given, locker = colocated(given, locker, sharing, hosting, name, slot)
+    return replicated(given, locker, lease_duration, status, sharing)
 
 
 def _part(given: Mapping[str, Any], sharing: Sharing | None) -> tuple[str, bool, bool]:

@@ -14,6 +14,7 @@ from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.provenance import DEFAULT, Said
 from entrepot.cli.arguments import read_connectors, read_draws, read_settings, read_users
+from entrepot.cli.backups import Slot, slot_of
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
 from entrepot.cli.telemetry import otlp_options, telemetry
@@ -268,7 +269,7 @@ def run(
     draws = read_draws(connect)
     networks = read_connectors(connect, duplex=duplex)
     security = None if users is None else read_users(users)
-    slot = _slot(backup_of, backup_number)
+    slot = slot_of(backup_of, backup_number)
     written = (
         None
         if configuration is None
@@ -299,9 +300,12 @@ def run(
         "--replication-any-host": replication_any_host,
     }
     if ha == "replication":
-        from entrepot.cli.replication import replicated  # noqa: PLC0415 - few brokers need it
+        from entrepot.cli.replication import of_cluster  # noqa: PLC0415 - few brokers need it
 
-        shared: SharedStoreOptions | None = replicated(copied, locker, lease_duration, status, sharing)
+        hosting = _hosting(written, colocation)
+        shared: SharedStoreOptions | None = of_cluster(
+            copied, locker, lease_duration, status, sharing, hosting=hosting, name=name, slot=slot
+        )
     else:
         for option, value in copied.items():
             if value:
@@ -403,13 +407,8 @@ def _dressed(made: NodeOptions, member: Process | None) -> NodeOptions:
     return dress(made, member)
 
 
-def _slot(directory: Path | None, number: int) -> tuple[Path, int] | None:
-    """Return whose store a hosted backup waits for, and its number; None for a broker that is none."""
-    return None if directory is None else (directory, number)
-
-
 def _kept(
-    slot: tuple[Path, int] | None,
+    slot: Slot | None,
     member: Process | None,
     console: str | None,
     trace: Path | None,
@@ -427,13 +426,14 @@ def _kept(
 
 
 def _colocation(
-    written: NodeOptions | None, slot: tuple[Path, int] | None, *, ha: str | None, ephemeral: bool
+    written: NodeOptions | None, slot: Slot | None, *, ha: str | None, ephemeral: bool
 ) -> Colocation | None:
     """Return how backups are hosted. Raises InvalidOption where the lock is not the one that a host would look at."""
     from entrepot.config.hosted import colocation_of  # noqa: PLC0415 - a broker without a file needs none
 
     found = None if written is None or ephemeral or slot is not None else colocation_of(written.config)
-    if found is not None and ha is not None:
+    copied = found is not None and found.backup.copies is not None
+    if found is not None and ha is not None and not (copied and ha == "replication"):
         raise InvalidOption(
             "the file says <colocated>, and --ha says otherwise who shares which store",
             remedy="leave --ha, --locker and --lease-duration out, or take <colocated> out",
@@ -441,9 +441,14 @@ def _colocation(
     return found
 
 
+def _hosting(written: NodeOptions | None, colocation: Colocation | None) -> Colocation | None:
+    """Return how the nodes of a cluster host one another's backups, for a node and for what it hosts."""
+    return colocation if colocation is not None or written is None else written.colocation
+
+
 def _as_backup(
     written: NodeOptions | None,
-    slot: tuple[Path, int] | None,
+    slot: Slot | None,
     data: Path,
     *,
     name: str,
@@ -456,14 +461,14 @@ def _as_backup(
     from entrepot.base.places import host_and_port  # noqa: PLC0415 - few brokers are one
     from entrepot.config.hosted import name_of, shifted  # noqa: PLC0415
 
-    directory, number = slot
+    directory, number, owner, _ = slot
     if written is None or written.config is None or written.colocation is None:
         raise InvalidOption("--backup-of is said by a broker whose file has <colocated>, for a process of its own")
     offset = written.colocation.port_offset * number
     if status is not None:
         host, port = host_and_port(status, "0.0.0.0:8162", everywhere=True)
         status = f"{host or '0.0.0.0'}:{port + offset}" if port else status
-    name = name_of(name, number) if _given("name") else name
+    name = name_of(name, number, owner) if _given("name") else name
     return name, directory, tuple(shifted(one, offset) for one in listen), status
 
 
@@ -534,7 +539,7 @@ def configured(
     properties: str = "",
     *,
     strict: bool,
-    slot: tuple[Path, int] | None = None,
+    slot: Slot | None = None,
     processes: int | None = None,
 ) -> NodeOptions:
     """Return what a file says, and show its findings. Raises InvalidConfiguration where one is an error.
@@ -579,7 +584,7 @@ def configured(
     return made
 
 
-def _of_slot(reading: Reading, slot: tuple[Path, int] | None, processes: int | None) -> Reading:
+def _of_slot(reading: Reading, slot: Slot | None, processes: int | None) -> Reading:
     """Return what a file says for the hosted backup of that store and number, or for each of so many processes."""
     config = reading.config
     if config is None or (slot is None and processes is None):
@@ -588,4 +593,4 @@ def _of_slot(reading: Reading, slot: tuple[Path, int] | None, processes: int | N
     from entrepot.config.processes import shared_out  # noqa: PLC0415 - as above
 
     config = config if processes is None else shared_out(config, processes)
-    return replace(reading, config=config if slot is None else hosted(config, str(slot[0]), slot[1]))
+    return replace(reading, config=config if slot is None else hosted(config, str(slot[0]), slot[1], slot[2]))

@@ -26,20 +26,26 @@ def colocation_of(config: BrokerConfig | None) -> Colocation | None:
     return None if config is None or config.sharing is None else config.sharing.colocation
 
 
-def name_of(name: str, number: int) -> str:
-    """Return what backup ``number`` at the broker ``name`` is called: in the lock, in logs, on the status page."""
-    return f"{name}-backup-{number}"
+def name_of(name: str, number: int, owner: str = "") -> str:
+    """Return what backup ``number`` at the broker ``name`` is called: in the lock, in logs, on the status page.
+
+    One that has a copy of the store of ``owner`` says so: no other one is ever called like that.
+    """
+    return f"{name}-backup-of-{owner}" if owner else f"{name}-backup-{number}"
 
 
-def hosted(config: BrokerConfig, directory: str, number: int) -> BrokerConfig:
+def hosted(config: BrokerConfig, directory: str, number: int, owner: str = "") -> BrokerConfig:
     """Return the configuration of backup ``number`` at the broker of ``config``, of the store in ``directory``.
+
+    ``owner``: the broker whose store that is a copy of, "" for the store itself.
 
     Raises InvalidOption where the file has no ``<colocated>``.
     """
     colocation = colocation_of(config)
     if colocation is None or not 1 <= number <= colocation.backups_max:
         raise InvalidOption(
-            f"the file hosts no backup {number}", remedy="give its <shared-store> a <colocated> with max-backups"
+            f"the file hosts no backup {number}",
+            remedy="give its <shared-store> or <replication> a <colocated> with max-backups",
         )
     offset, peering = colocation.port_offset * number, config.peering
     places = tuple(
@@ -52,7 +58,7 @@ def hosted(config: BrokerConfig, directory: str, number: int) -> BrokerConfig:
         places, down = (*places, *hosts), replace(down, connectors=(HOST,))
     return replace(
         config,
-        broker=config.broker.replaced(name=name_of(config.broker.name, number)),
+        broker=config.broker.replaced(name=name_of(config.broker.name, number, owner)),
         store=config.store.replaced(directory=directory),
         connectors=tuple(replace(one, uri=shifted(one.uri, offset)) for one in config.connectors),
         peering=replace(peering, places=places, scale_down=down, hosted_scale_down=None),

@@ -101,6 +101,7 @@ class Replica(JournalEvents):
         self.ended = ""  # why nothing is taken any more
         self.stopping = False  # the primary stops in good order
         self.wants_back = False
+        self.expects = ""  # the only broker that is followed, "" for any
         self._same = True  # what stands here is of the tenure that is followed
         self._had: frozenset[str] = frozenset()  # files that stood here before
         self._came = 0  # octets
@@ -216,6 +217,8 @@ class Replica(JournalEvents):
         if standing.store not in ("", store):
             raise Refused(f"the primary has the store {store}, this broker {standing.store}")
         self.primary = str(facts.get("name", ""))
+        if self.expects not in ("", self.primary):
+            raise Refused(f"{self.primary} is primary of another store: the lock of this one names {self.expects}")
         self.confirm = str(facts.get("confirm", BOTH))
         self._same = standing.follows(store, epoch)
         if not self._same:

@@ -23,7 +23,8 @@ class ReplicationOptions:
     0 for no limit. ``secret``: that both sides know; "" only where nobody else can connect. ``kept``: how many old
     copies are kept as ``oldreplica.N`` (artemis.md 2.3), -1 for all. ``window``: octets of a catch-up under way.
     ``certificate``, ``key``, ``trust``: files of TLS, which both sides speak, each with a certificate that the other's
-    ``trust`` vouches for; ``verify_host``: a primary's is for the host that was dialled.
+    ``trust`` vouches for; ``verify_host``: a primary's is for the host that was dialled. ``by_lock``: a copy
+    of nothing yet follows nobody but whom the lock names, since primaries of other stores answer at the places, too.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class ReplicationOptions:
         key: str = "",
         trust: str = "",
         verify_host: bool = True,
+        by_lock: bool = False,
     ) -> None:
         """Raises InvalidOption."""
         if confirm not in CONFIRMS:
@@ -66,3 +68,4 @@ class ReplicationOptions:
         self.key: Final = key
         self.trust: Final = trust
         self.verify_host: Final = verify_host
+        self.by_lock: Final = by_lock

@@ -12,19 +12,21 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.clusters.connection import ClusterConnection
+from entrepot.cluster.clusters.copied import Copy
 from entrepot.cluster.clusters.hosted import Backups, Hosted
 from entrepot.cluster.clusters.requesting import Requester
 from entrepot.config.clusters import PASSWORD
 from entrepot.config.model import Colocation
 from entrepot.ha.lease import decode
 from entrepot.io.children import Pauses, end
+from entrepot.io.hosted_copies import folder_of, prepared, remembered
 from entrepot.io.leases import LOCK, RECORD_OCTETS
 from entrepot.io.turns import Turn
 
@@ -41,6 +43,10 @@ LOOK_PATIENCE: Final = 5.0  # s for a look at a store; one on a file server that
 OPEN: Final = (
     "cluster-password is the default, which everybody knows: no backup is hosted for who shows it. Set it on every node"
 )
+
+if TYPE_CHECKING:
+    from entrepot.ha.options import SharedStoreOptions
+    from entrepot.io.standby import Standby
 
 log: Final = logging.getLogger("entrepot.ha")
 
@@ -66,8 +72,8 @@ def unfit(directory: str, own: str) -> str:
     return ""
 
 
-async def looked(directory: str, own: str) -> str:
-    """Return what `unfit` says, from a thread that may hang with its file server and hold nothing up."""
+async def looked(look_at: Callable[[], str]) -> str:
+    """Return what ``look_at`` says, from a thread that may hang with its file server and hold nothing up."""
     loop = asyncio.get_running_loop()
     told: asyncio.Future[str] = loop.create_future()
 
@@ -76,7 +82,7 @@ async def looked(directory: str, own: str) -> str:
             told.set_result(why)
 
     def look() -> None:
-        why = unfit(directory, own)
+        why = look_at()
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, why)
 
@@ -87,26 +93,45 @@ async def looked(directory: str, own: str) -> str:
         return f"its file system did not answer in {LOOK_PATIENCE:.0f} s"
 
 
+def copy_of(name: str, shared: SharedStoreOptions, standby: Standby | None) -> Copy | None:
+    """Return what is to be copied where each broker has a store of its own, None where one is shared."""
+    if shared.replication is None or standby is None or standby.copy is None:
+        return None
+    return Copy(standby.copy.standing.store, name, shared.replication.listen)
+
+
 class Colocated:
     """Hosts the backups of others, and asks others to host this broker's. ``command``: what runs this broker, without
-    what makes it a backup. ``own``: its store."""
+    what makes it a backup. ``own``: its store. ``copy``: what a copy of it is made from, None where it is shared."""
 
     def __init__(
-        self, turn: Turn, cluster: ClusterConnection, options: Colocation, command: Sequence[str], own: str
+        self,
+        turn: Turn,
+        cluster: ClusterConnection,
+        options: Colocation,
+        command: Sequence[str],
+        own: str,
+        copy: Copy | None = None,
     ) -> None:
         self._turn: Final = turn
         self._command: Final = list(command)
         self._own: Final = own
+        self._copy: Final = copy
         self._tasks: dict[Hosted, asyncio.Task[None]] = {}
         closed = OPEN if cluster.credentials.password == PASSWORD else ""
-        self.backups: Final = Backups(options.backups_max, self, cluster.now, cluster.say, closed)
+        self.backups: Final = Backups(
+            options.backups_max, self, cluster.now, cluster.say, closed, copies=copy is not None
+        )
         cluster.members.backups = self.backups
         self.requester: Requester | None = None
         if options.requests:
             interval = options.retry_ms * MILLISECOND
             retries = options.retries
-            self.requester = Requester(cluster, own, retries=retries, interval=interval, say=cluster.say)
+            asks = own if copy is None else copy.text()
+            self.requester = Requester(cluster, asks, retries=retries, interval=interval, say=cluster.say)
             turn.run(self.requester.start)
+        for one, node, number in [] if copy is None else remembered(Path(own)):
+            turn.run(partial(self.backups.remember, one.text(), node, number))
 
     def start(self, hosted: Hosted) -> None:
         """Look at the store, and start a broker on it."""
@@ -129,10 +154,17 @@ class Colocated:
             "max": self.backups.most,
         }
 
+    def _unfit(self, hosted: Hosted) -> str:
+        """Have all that the backup needs; return why it cannot be."""
+        if hosted.copy is None:
+            return unfit(hosted.directory, self._own)
+        store = "" if self._copy is None else self._copy.store
+        return prepared(Path(self._own), store, hosted.copy, hosted.node, hosted.number)
+
     async def _keep(self, hosted: Hosted) -> None:
         refused, why = True, ""
         try:
-            why = await looked(hosted.directory, self._own)
+            why = await looked(partial(self._unfit, hosted))
             if not why:
                 refused, why = await self._run(hosted)
         finally:
@@ -153,12 +185,14 @@ class Colocated:
             if pauses.deaths >= DEATHS_MAX:
                 return True, f"{how}; given up after {pauses.deaths} deaths in a row"
             hosted.restarts += 1
-            log.warning("backup %d, of %s, %s: started again in %.0f s", hosted.number, hosted.directory, how, pause)
+            log.warning("backup %d, of %s, %s: started again in %.0f s", hosted.number, hosted.called, how, pause)
             await asyncio.sleep(pause)
 
     async def _live(self, hosted: Hosted) -> tuple[int, str]:
         """Run it once; return its exit code, and how it ended."""
-        arguments = [*self._command, OPTION, hosted.directory, NUMBER, str(hosted.number), "--until-eof"]
+        copy = hosted.copy
+        directory = hosted.directory if copy is None else str(folder_of(Path(self._own), copy))
+        arguments = [*self._command, OPTION, directory, NUMBER, str(hosted.number), "--until-eof"]
         try:
             process = await asyncio.create_subprocess_exec(*arguments, stdin=asyncio.subprocess.PIPE)
         except OSError as error:  # no memory, no process left

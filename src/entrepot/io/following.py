@@ -165,6 +165,12 @@ class Following:
     def begin(self, wire: _Followed) -> Replica:
         """The primary is who it should be: open the files. Raises StoreUnusable."""
         loop = asyncio.get_running_loop()
+        expects = ""
+        if self.options.by_lock and not self.copy.standing.store:
+            holder = self.standby.holder
+            if holder is None or holder.released:
+                raise Refused("the lock does not say who is primary, and this copy is one of nothing yet")
+            expects = holder.name
         self._disk = Disk(
             self.copy.directory,
             partial(_from_disk, loop),
@@ -174,6 +180,7 @@ class Following:
         replica = Replica(self._disk, self.copy.standing, self.copy, wire.send, self._disk.worker.elsewhere)
         replica.moved = wire.moved
         replica.wants_back = self.wants_back
+        replica.expects = expects
         return replica
 
     def _let_go(self, why: str) -> None:

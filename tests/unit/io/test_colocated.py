@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_file_system_that_does_not_answer_holds_nothing_up(monkeypatch: pytest
     gate = threading.Event()
     monkeypatch.setattr(colocated, "LOOK_PATIENCE", 0.05)
     monkeypatch.setattr(colocated, "unfit", lambda directory, own: str(gate.wait()))
-    assert "did not answer" in asyncio.run(looked("/a", "/b"))
+    assert "did not answer" in asyncio.run(looked(partial(colocated.unfit, "/a", "/b")))
     gate.set()
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.cluster.clusters.connection import ClusterConnection
 from entrepot.cluster.clusters.contact import Contact, State
+from entrepot.cluster.clusters.copied import is_copy
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.packets import BackupRequest
 
@@ -36,9 +37,10 @@ class _Due(Alarm):
 
 
 class Requester:
-    """Asks for a backup of the store in ``directory``. ``retries``: rounds more, -1 for no end; ``interval``: in ns.
+    """Asks for a backup of the store in ``directory``, or for the copy that it says (`copied.py`).
 
-    ``host``: the node that hosts it, "" for none. ``given_up``: no round is left.
+    ``retries``: rounds more, -1 for no end; ``interval``: in ns. ``host``: the node that hosts it, "" for none.
+    ``given_up``: no round is left.
     """
 
     def __init__(
@@ -136,14 +138,15 @@ class Requester:
         self._tell(what)
 
     def _ask(self, contact: Contact) -> None:
-        """Shared stores fill the directories (artemis.md 5.2.5); one holds all of them here."""
+        """Shared stores fill the directories (artemis.md 5.2.5); one holds all of them here. A copy needs one word."""
+        others = None if is_copy(self._directory) else self._directory
         self._pending, self._since = contact, self._connection.now()
         request = BackupRequest(
             backup_size=UNKNOWN,
             journal_dir=self._directory,
-            bindings_dir=self._directory,
-            large_dir=self._directory,
-            paging_dir=self._directory,
+            bindings_dir=others,
+            large_dir=others,
+            paging_dir=others,
             node=self._connection.topology.own.node,
         )
         contact.ask_to_host(request, partial(self._answered, contact))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed
+from entrepot.config.vocabulary import Kind, Slot, no_effect, obeyed
 
 LEASED: Final = "a lease decides, which an arbiter or a majority of voters gives out"
 TOLD: Final = "brokers of one store are told of one another with --peer"
@@ -30,12 +30,11 @@ _BACKUP_COPY: Final = [
     *obeyed("allow-failback:flag=false restart-backup:flag=true"),
     *no_effect("Artemis itself has dropped it", "failback-delay:number"),
 ]
-_COLOCATED: Final = Slot(
-    "colocated",
-    does=Does.REFUSED,
-    why="a hosted backup has no place to replicate to: that is said on the command line, once for a process",
-    remedy="start the backup by itself, on ports of its own; or let the nodes have <shared-store>",
-)
+_COLOCATED: Final = [
+    *obeyed("request-backup:flag=false max-backups:number=1 backup-port-offset:number=100"),
+    *obeyed("backup-request-retries:number=-1 backup-request-retry-interval:number=5000"),
+]
+_EXCLUDES: Final = Slot("excludes", ("excludes",))
 _MANAGER: Final = Slot("manager", ("manager",))
 
 HA_KINDS: Final = [
@@ -73,9 +72,8 @@ HA_KINDS: Final = [
     ),
     Kind(
         "colocated",
-        obeyed("request-backup:flag=false max-backups:number=1 backup-port-offset:number=100"),
-        obeyed("backup-request-retries:number=-1 backup-request-retry-interval:number=5000"),
-        Slot("excludes", ("excludes",)),
+        _COLOCATED,
+        _EXCLUDES,
         Slot("primary", ("primary",)),
         Slot("master", ("primary",)),
         Slot("backup", ("backup",)),
@@ -106,8 +104,18 @@ HA_KINDS: Final = [
         Slot("master", ("replicated-primary",)),
         Slot("backup", ("replicated-backup",)),
         Slot("slave", ("replicated-backup",)),
-        _COLOCATED,
+        Slot("colocated", ("replicated-colocated",)),
         about="brokers with a store each, one a copy of the other",
+    ),
+    Kind(
+        "replicated-colocated",
+        _COLOCATED,
+        _EXCLUDES,
+        Slot("primary", ("replicated-primary",)),
+        Slot("master", ("replicated-primary",)),
+        Slot("backup", ("replicated-backup",)),
+        Slot("slave", ("replicated-backup",)),
+        about="nodes of a cluster that host copies of one another's stores: each in a process of its own",
     ),
     Kind(
         "replicated-primary",

@@ -85,7 +85,7 @@ class _Reader:
     def peering(self) -> Peering:
         clusters = self.within("cluster-connections", "cluster-connection", CLUSTER_URI)
         password = self.text(self.root, "cluster-password")
-        shared = self.within("ha-policy", "shared-store")
+        shared, copied = self.within("ha-policy", "shared-store"), self.within("ha-policy", REPLICATED)
         alone = self.within("ha-policy", "primary-only", "live-only")
         return Peering(
             at=Position(1, "configuration/core/name"),
@@ -114,8 +114,10 @@ class _Reader:
                 for one in self.within("address-settings", "address-setting")
                 if self.number(one, "redistribution-delay", -1) >= 0
             ),
-            scale_down=self._scales_down(alone) or self._drains([*shared, *self.within("ha-policy", REPLICATED)]),
-            hosted_scale_down=self._drains([one for each in shared for one in each.named("colocated")]),
+            scale_down=self._scales_down(alone) or self._drains([*shared, *copied]),
+            hosted_scale_down=self._drains(
+                [one for each in [*shared, *copied] for one in each.named("colocated")],
+            ),
             grouping=self._grouping(),
             flaws=tuple(self.flaws),
         )

@@ -25,6 +25,7 @@ TIMERS: Final = ("session-ms", "session-percent", "connection-ms", "retries", "r
 """Of the session with ZooKeeper: here the lease decides, not the session."""
 BACKUPS_MAX: Final = 32  # each is a process of 45 MB and more
 PORT_MAX: Final = 65_535
+SYNC_MS: Final = 30_000  # initial-replication-sync-timeout
 
 
 def sharing(reader: PartReader, core: Bean) -> Sharing | None:
@@ -33,12 +34,13 @@ def sharing(reader: PartReader, core: Bean) -> Sharing | None:
     if policy is None:
         return None
     shared, copied = policy.one("shared-store"), policy.one("replication")
-    colocated = None if shared is None else shared.one("colocated")
-    if shared is not None and colocated is not None:
-        if shared.many("primary", "master", "backup", "slave"):
-            reader.error(colocated, "it stands beside <primary> or <backup>", "write those inside it")
-            return None
-        return _colocated(reader, core, colocated)
+    for kind in (shared, copied):
+        colocated = None if kind is None else kind.one("colocated")
+        if kind is not None and colocated is not None:
+            if kind.many("primary", "master", "backup", "slave"):
+                reader.error(colocated, "it stands beside <primary> or <backup>", "write those inside it")
+                return None
+            return _colocated(reader, core, colocated, copies=kind is copied)
     if shared is not None:
         part = _part(reader, shared)
         return None if part is None else _shared(reader, core, part)
@@ -78,8 +80,8 @@ def _drains(reader: PartReader, core: Bean, part: Bean) -> bool:
     return True
 
 
-def _colocated(reader: PartReader, core: Bean, bean: Bean) -> Sharing:
-    """A primary that hosts backups of other nodes, and has its own hosted."""
+def _colocated(reader: PartReader, core: Bean, bean: Bean, *, copies: bool) -> Sharing:
+    """A primary that hosts backups of other nodes, and has its own hosted. ``copies``: each has a store of its own."""
     primaries, backups = bean.many("primary", "master"), bean.many("backup", "slave")
     for named in (primaries, backups):
         if len(named) > 1:
@@ -98,12 +100,12 @@ def _colocated(reader: PartReader, core: Bean, bean: Bean) -> Sharing:
     listed = bean.one("excludes")
     excluded = [] if listed is None else listed.many("connector-ref")
     _check_ports(reader, core, bean, {each.text("content"): each for each in excluded}, offset * most)
-    alone = _shared(reader, core, primaries[0]) if primaries else Sharing(part=PRIMARY, failover_on_shutdown=False)
-    backup = Sharing(part=BACKUP, failover_on_shutdown=False, allow_failback=True)
+    made = _copied if copies else _shared
+    alone, backup = _unsaid(copies=copies)
     return replace(
-        alone,
+        made(reader, core, primaries[0]) if primaries else alone,
         colocation=Colocation(
-            backup=_shared(reader, core, backups[0]) if backups else backup,
+            backup=made(reader, core, backups[0]) if backups else backup,
             requests=bool(bean.get("request-backup", False)),
             backups_max=most,
             retries=int(bean.get("backup-request-retries", -1)),
@@ -112,6 +114,15 @@ def _colocated(reader: PartReader, core: Bean, bean: Bean) -> Sharing:
             excludes=tuple(each.text("content") for each in excluded),
         ),
     )
+
+
+def _unsaid(*, copies: bool) -> tuple[Sharing, Sharing]:
+    """Return what a primary and a backup are that the file says nothing about."""
+    if copies:
+        copying = Copying(patience=SYNC_MS * MILLISECOND)
+        return Sharing(part=PRIMARY, copies=copying), Sharing(part=BACKUP, copies=copying)
+    alone = Sharing(part=PRIMARY, failover_on_shutdown=False)
+    return alone, Sharing(part=BACKUP, failover_on_shutdown=False, allow_failback=True)
 
 
 def _check_ports(reader: PartReader, core: Bean, bean: Bean, excluded: dict[str, Bean], shift: int) -> None:
@@ -155,7 +166,7 @@ def _copied(reader: PartReader, core: Bean, part: Bean) -> Sharing:
         drains=backup and _drains(reader, core, part),
         copies=Copying(
             kept=int(part.get("max-saved-replicated-journals-size", 2)),
-            patience=int(part.get("initial-replication-sync-timeout", 30_000)) * MILLISECOND,
+            patience=int(part.get("initial-replication-sync-timeout", SYNC_MS)) * MILLISECOND,
         ),
     )
 

@@ -2844,6 +2844,9 @@ class QuorumVote(Packet):
         vote: bool = False,
         node: str = "",
         connector: str | None = None,
+        backups: i64 = 0,
+        host: str | None = None,
+        available: bool = False,
         channel: i64 = 0,
         form: i64 = 0,
     ) -> None:
@@ -2851,6 +2854,9 @@ class QuorumVote(Packet):
         self.vote: bool = vote
         self.node: str = node
         self.connector: str | None = connector
+        self.backups: i64 = backups
+        self.host: str | None = host
+        self.available: bool = available
         self.channel = channel
         self.form = form
 
@@ -2862,15 +2868,25 @@ class QuorumVote(Packet):
 
     def read(self, source: PacketReader) -> None:
         self.handler = source.simple()
-        self.vote = source.boolean()
-        self.node = source.text()
-        self.connector = source.nullable_text()
+        if self.handler != "RequestBackupQuorumVote":
+            self.vote = source.boolean()
+            self.node = source.text()
+            self.connector = source.nullable_text()
+        if self.handler == "RequestBackupQuorumVote":
+            self.backups = source.int32()
+            self.host = source.nullable_text()
+            self.available = source.boolean()
 
     def write(self, target: PacketWriter) -> None:
         target.simple(self.handler)
-        target.boolean(self.vote)
-        target.text(self.node)
-        target.nullable_text(self.connector)
+        if self.handler != "RequestBackupQuorumVote":
+            target.boolean(self.vote)
+            target.text(self.node)
+            target.nullable_text(self.connector)
+        if self.handler == "RequestBackupQuorumVote":
+            target.int32(self.backups)
+            target.nullable_text(self.host)
+            target.boolean(self.available)
 
 
 class QuorumVoteReply(Packet):
@@ -2883,6 +2899,9 @@ class QuorumVoteReply(Packet):
         vote: bool = False,
         node: str = "",
         connector: str | None = None,
+        backups: i64 = 0,
+        host: str | None = None,
+        available: bool = False,
         channel: i64 = 0,
         form: i64 = 0,
     ) -> None:
@@ -2890,6 +2909,9 @@ class QuorumVoteReply(Packet):
         self.vote: bool = vote
         self.node: str = node
         self.connector: str | None = connector
+        self.backups: i64 = backups
+        self.host: str | None = host
+        self.available: bool = available
         self.channel = channel
         self.form = form
 
@@ -2901,15 +2923,25 @@ class QuorumVoteReply(Packet):
 
     def read(self, source: PacketReader) -> None:
         self.handler = source.simple()
-        self.vote = source.boolean()
-        self.node = source.text()
-        self.connector = source.nullable_text()
+        if self.handler != "RequestBackupQuorumVote":
+            self.vote = source.boolean()
+            self.node = source.text()
+            self.connector = source.nullable_text()
+        if self.handler == "RequestBackupQuorumVote":
+            self.backups = source.int32()
+            self.host = source.nullable_text()
+            self.available = source.boolean()
 
     def write(self, target: PacketWriter) -> None:
         target.simple(self.handler)
-        target.boolean(self.vote)
-        target.text(self.node)
-        target.nullable_text(self.connector)
+        if self.handler != "RequestBackupQuorumVote":
+            target.boolean(self.vote)
+            target.text(self.node)
+            target.nullable_text(self.connector)
+        if self.handler == "RequestBackupQuorumVote":
+            target.int32(self.backups)
+            target.nullable_text(self.host)
+            target.boolean(self.available)
 
 
 class BackupRequest(Packet):

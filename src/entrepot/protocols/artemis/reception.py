@@ -35,6 +35,8 @@ from entrepot.protocols.artemis.packets import (
     NodeAnnounce,
     Packet,
     Ping,
+    QuorumVote,
+    QuorumVoteReply,
     ReattachSession,
     ReattachSessionReply,
     ScaleDownAnnouncement,
@@ -55,6 +57,7 @@ from entrepot.protocols.serving.guiding import guided
 from entrepot.protocols.serving.life import ENTER, LEAVING, OPENING
 from entrepot.protocols.session import Shell
 
+REQUEST_BACKUP: Final = "RequestBackupQuorumVote"  # by whom an Artemis has votes counted on who hosts its backup
 CONNECTION: Final = 0  # the channels that are there from the start
 SESSIONS: Final = 1
 CLUSTER: Final = 3
@@ -203,6 +206,9 @@ class Reception:
             membership.take_over(packet.scaled_down)
         elif isinstance(packet, BackupRequest) and connection.admitted:
             membership.host(connection.look(), packet)
+        elif isinstance(packet, QuorumVote) and connection.admitted and packet.handler == REQUEST_BACKUP:
+            # An Artemis asks; ours ask each node. No copy of its journal can be had here, and it asks somebody else.
+            connection.say(QuorumVoteReply(handler=packet.handler, host=membership.node), CLUSTER)
 
     def _speak(self, version: i64) -> None:
         """The version of the channels is known; a later word on it changes nothing."""

@@ -136,6 +136,10 @@ class Packet(msgspec.Struct, frozen=True):
         return next((number for number, since in reversed(self.forms) if since <= known), self.forms[0][0])
 
 
+REQUEST_BACKUP: Final = "RequestBackupQuorumVote"
+"""The handler of the vote that asks who could host one more backup; its body is another one."""
+
+
 def F(  # noqa: N802 - reads as the table's own word
     name: str,
     kind: Kind,
@@ -158,6 +162,15 @@ def P(  # noqa: N802 - reads as the table's own word
     """Make a packet; ``number`` is its one id, or its forms."""
     forms = ((number, 0),) if isinstance(number, int) else number
     return Packet(name, wire_name, forms, fields, doc, confirmed)
+
+
+def _vote() -> tuple[Field, ...]:
+    """Return what a vote says: who is primary, or, by its handler, who could host a backup more (colocated)."""
+    hosts, others = f'handler == "{REQUEST_BACKUP}"', f'handler != "{REQUEST_BACKUP}"'
+    return (
+        F("vote", B, when=others), F("node", S, when=others), F("connector", NS, when=others),
+        F("backups", I, when=hosts), F("host", NS, when=hosts), F("available", B, when=hosts),
+    )  # fmt: skip
 
 
 def _attributes(form: int) -> tuple[Field, ...]:
@@ -325,9 +338,9 @@ PACKETS: Final[tuple[Packet, ...]] = (
     P("BackupRegistration", "BACKUP_REGISTRATION", 115,
       (F("user", S), F("password", S), F("fail_back", B), F("connector", TC)), "A backup asks for the data."),
     P("BackupRegistrationFailed", "BACKUP_REGISTRATION_FAILED", 116, (F("problem", I),), "It does not get them."),
-    P("QuorumVote", "QUORUM_VOTE", -2, (F("handler", SS), F("vote", B), F("node", S), F("connector", NS)),
+    P("QuorumVote", "QUORUM_VOTE", -2, (F("handler", SS), *_vote()),
       "Asks a member for its vote."),
-    P("QuorumVoteReply", "QUORUM_VOTE_REPLY", -3, (F("handler", SS), F("vote", B), F("node", S), F("connector", NS)),
+    P("QuorumVoteReply", "QUORUM_VOTE_REPLY", -3, (F("handler", SS), *_vote()),
       "The vote of a member."),
     P("BackupRequest", "BACKUP_REQUEST", 127,
       (F("backup_size", I), F("journal_dir", NS), F("bindings_dir", NS), F("large_dir", NS), F("paging_dir", NS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from entrepot.base.environment import SECOND
+from entrepot.cluster.clusters.copied import Copy, read_copy
 from entrepot.cluster.clusters.hosted import PATH_MAX, REFUSED_FOR, REFUSED_MAX, WAITING_MAX, Backups, Hosted
 from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.packets import BackupRequest
@@ -24,11 +25,11 @@ class Asking(Onlooker):
 class House:
     """Backups whose keeper only notes what it is to start."""
 
-    def __init__(self, most: int = 2, closed: str = "") -> None:
+    def __init__(self, most: int = 2, closed: str = "", *, copies: bool = False) -> None:
         self.now = 0
         self.said: list[str] = []
         self.begun: list[Hosted] = []
-        self.backups = Backups(most, self, lambda: self.now, self.said.append, closed)
+        self.backups = Backups(most, self, lambda: self.now, self.said.append, closed, copies=copies)
 
     def start(self, hosted: Hosted) -> None:
         self.begun.append(hosted)
@@ -107,3 +108,57 @@ def test_who_asks_on_and_on_fills_no_memory() -> None:
         house.ask(f"/{number}")
     assert len(house.backups._refused) <= REFUSED_MAX
     assert len(house.said) <= REFUSED_MAX
+
+
+def a_copy(store: str = "a", owner: str = "node-a", place: str = "10.0.0.1:61620") -> str:
+    return Copy(store * 32, owner, place).text()
+
+
+def test_a_copy_is_hosted_for_a_store_that_is_named_once() -> None:
+    house = House(copies=True)
+    answers = house.ask(a_copy())
+    house.backups.started(house.begun[0])
+    assert (answers, house.ask(a_copy())) == ([True], [True])
+    assert house.said == ["hosts backup 1, of a copy of the store of node-a of the node n1"]
+    assert house.ask(a_copy(place="10.0.0.7:61620")) == [False], "two would have one directory"
+    assert "Start this node anew" in house.said[-1]
+    house.ask(a_copy("b", "node-b"))
+    assert [one.number for one in house.begun] == [1, 2]
+    assert house.ask(a_copy("c", "node-c")) == [False]
+    assert house.backups.facts()[0]["of"] == "node-a"
+
+
+def test_what_was_hosted_goes_on_under_its_number_and_no_more_than_max_backups_do() -> None:
+    house = House(most=2, copies=True)
+    house.backups.remember(a_copy("b"), "n1", 2)
+    house.backups.remember(a_copy("a"), "n2", 2)
+    house.backups.remember(a_copy("c"), "n3", 1)
+    assert [(one.node, one.number) for one in house.begun] == [("n1", 2), ("n2", 1)]
+    assert house.ask(a_copy("b")) == [], "it is answered when it runs"
+
+
+def test_who_asks_for_the_other_kind_is_told_so() -> None:
+    shared, copied = House(), House(copies=True)
+    assert shared.ask(a_copy()) == copied.ask("/a") == copied.ask(None) == [False]
+    assert "only backups on a shared one" in shared.said[0]
+    assert "let both say <replication>" in copied.said[0]
+    assert "in the way of Artemis" in copied.said[1]
+
+
+def test_what_would_be_the_name_of_a_file_elsewhere_is_not_taken() -> None:
+    for store, owner, place in (
+        ("g", "node", "a:1"),
+        ("a", "../etc", "a:1"),
+        ("a", "a/b", "a:1"),
+        ("a", "", "a:1"),
+        ("a", "x" * 65, "a:1"),
+        ("a", "node", "a"),
+        ("a", "node", "a b:1"),
+        ("a", "node", "a:1\n"),
+    ):
+        assert read_copy(a_copy(store, owner, place)) is None, (store, owner, place)
+        assert House(copies=True).ask(a_copy(store, owner, place)) == [False]
+    for text in ("entrepot-copy:", "entrepot-copy:" + "a=b&" * 100, a_copy() + "&store=" + "b" * 32):
+        assert read_copy(text) is None
+    assert read_copy(a_copy(place="[::1]:61620")) is not None
+    assert House(copies=True).ask("entrepot-copy:" + "a" * PATH_MAX) == [False]

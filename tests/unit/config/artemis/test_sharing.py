@@ -99,7 +99,10 @@ def test_a_lock_manager_becomes_a_locker(inside: str, locker: str) -> None:
             "<ha-policy><shared-store><backup><scale-down/></backup></shared-store></ha-policy>",
             "nobody could take what this backup took over",
         ),
-        ("<ha-policy><replication><colocated/></replication></ha-policy>", "no place to replicate to"),
+        (
+            "<ha-policy><replication><colocated/><primary/></replication></ha-policy>",
+            "beside <primary> or <backup>",
+        ),
         ("<ha-policy><shared-store><colocated/><backup/></shared-store></ha-policy>", "beside <primary> or <backup>"),
         (colocated("<max-backups>-1</max-backups>"), "-1 is no number of backups"),
         (colocated("<max-backups>33</max-backups>"), "33 is no number of backups"),
@@ -116,6 +119,27 @@ def test_a_lock_manager_becomes_a_locker(inside: str, locker: str) -> None:
 def test_what_cannot_be_is_refused_by_name(text: str, message: str) -> None:
     errors = said(read(document(text)), Severity.ERROR)
     assert [one for one in errors if message in one], errors
+
+
+def test_copies_are_hosted_as_its_primary_and_backup_say() -> None:
+    policy = (
+        "<ha-policy><replication><colocated><max-backups>2</max-backups><request-backup>true</request-backup>"
+        "<primary/><backup><allow-failback>true</allow-failback></backup></colocated></replication></ha-policy>"
+    )
+    sharing = config(CLUSTERED + policy).sharing
+    assert sharing is not None
+    assert sharing.colocation is not None
+    assert (sharing.part, sharing.colocation.backup.part) == (PRIMARY, BACKUP)
+    assert (sharing.colocation.backups_max, sharing.colocation.requests) == (2, True)
+    assert sharing.colocation.backup.allow_failback
+    bare = config(CLUSTERED + "<ha-policy><replication><colocated/></replication></ha-policy>").sharing
+    assert bare is not None
+    assert bare.colocation is not None
+    assert not bare.colocation.backup.allow_failback, "false, as that of a copy is"
+    for one in (sharing, bare):
+        assert one.copies is not None
+        assert one.colocation is not None
+        assert one.colocation.backup.copies is not None
 
 
 @pytest.mark.parametrize(
