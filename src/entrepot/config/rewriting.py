@@ -20,6 +20,11 @@ def rewrite(file: Path, text: str, mode: int) -> None:
     except BaseException:
         os.unlink(name)
         raise
+    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)  # its new name, too
+    finally:
+        os.close(folder)
 
 
 def mode_of(file: Path) -> int:

@@ -20,6 +20,7 @@ from typing import Final
 
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.clusters.copied import Copy, read_copy
+from entrepot.config.rewriting import rewrite
 from entrepot.ha.lease import BACKUP
 from entrepot.ha.standing import Standing, read_standing
 from entrepot.io.copying import STANDING
@@ -43,11 +44,11 @@ def prepared(own: Path, store: str, copy: Copy, node: str, number: int) -> str:
     folder = folder_of(own, copy)
     try:
         folder.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
-        _write(folder / NOTE, json.dumps({"copy": copy.text(), "node": node, "number": number}).encode() + b"\n")
+        rewrite(folder / NOTE, json.dumps({"copy": copy.text(), "node": node, "number": number}) + "\n", OWNER_FILE)
         try:
             standing = read_standing((folder / STANDING).read_bytes(), part=BACKUP, boot="")
         except FileNotFoundError:
-            _write(folder / STANDING, Standing(os.urandom(8).hex(), store=copy.store).encode())
+            rewrite(folder / STANDING, Standing(os.urandom(8).hex(), store=copy.store).encode().decode(), OWNER_FILE)
         else:
             if standing.store != copy.store:
                 return f"{folder} is a copy of another store, {standing.store}"
@@ -56,23 +57,6 @@ def prepared(own: Path, store: str, copy: Copy, node: str, number: int) -> str:
     except EntrepotError as error:
         return f"{folder}: {error.message}"
     return ""
-
-
-def _write(path: Path, octets: bytes) -> None:
-    """Have a file on disk, whole or not at all. Raises OSError."""
-    draft = path.with_name(f"{path.name}.new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, OWNER_FILE)
-    try:
-        os.write(descriptor, octets)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def noted(folder: Path) -> tuple[Copy, str, int] | None:
