@@ -110,9 +110,9 @@ def addresses(text: Text, counts: Mapping[str, list[AddressCounts]]) -> None:
         for broker, found in counts.items()
         for one in found
     ]
-    about = "messages sent to the address that a queue or a divert took"
+    about = "messages sent to the address while a queue or a divert was bound to it"
     text.family("artemis_routed_message_count", "gauge", about, ((labels, one.routed) for labels, one in each))
-    about = "messages sent to the address that none took"
+    about = "messages sent to the address while nothing was bound to it"
     text.family("artemis_unrouted_message_count", "gauge", about, ((labels, one.unrouted) for labels, one in each))
 
 

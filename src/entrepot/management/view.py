@@ -111,7 +111,7 @@ class Found(msgspec.Struct):
 
 
 class AddressCounts(msgspec.Struct, frozen=True):
-    """What was sent to one address in this run: messages that a queue or a divert took, and those that none did."""
+    """Messages sent to one address in this run: while a queue or a divert was bound to it, and while none was."""
 
     address: str
     routed: int = msgspec.field(name="routedMessageCount")
