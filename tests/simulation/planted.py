@@ -458,9 +458,6 @@ def forgets_who_waits(self: FlowControl, address: str) -> None:
 
 BUGS = {
     "who sends to a blocked address waits for room alone": Bug(patches=((FlowControl, "wait", waits_for_room_alone),)),
-    "who waits for a blocked address is forgotten when it is unblocked": Bug(
-        patches=((FlowControl, "unblock", forgets_who_waits),)
-    ),
     "a transaction does not wait for a blocked address": Bug(patches=((FlowControl, "is_blocked", lambda *_: False),)),
     "what is replaced is not settled on disk": Bug(
         patches=((last_values, "replace", not_told), (stocks, "replace", not_told))
@@ -536,6 +533,10 @@ BUGS = {
         patches=((StompSession, "receive", the_newest_first), (Link, "server_reads", as_if_finished))
     ),
 }
+
+
+FORGETS_WHO_WAITS = Bug(patches=((FlowControl, "unblock", forgets_who_waits),))
+"""Who waits for a blocked address is forgotten when it is unblocked: for worlds of other languages than STOMP."""
 
 
 @contextmanager

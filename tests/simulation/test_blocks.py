@@ -7,12 +7,11 @@ from functools import partial
 from typing import Final
 
 import pytest
-from planted import BUGS, planted
+from planted import FORGETS_WHO_WAITS, planted
 
 from entrepot.base.compiled import is_compiled
 from entrepot.simulation.campaign import Result, run_amqp, run_callers, run_mqtt
 
-FORGOTTEN: Final = "who waits for a blocked address is forgotten when it is unblocked"
 WORLDS: Final[dict[str, Callable[..., Result]]] = {
     "MQTT": run_mqtt,
     "AMQP": run_amqp,
@@ -40,5 +39,5 @@ def test_seeds_keep_every_promise(language: str) -> None:
 def test_a_planted_bug_is_found(language: str) -> None:
     run, seed = WORLDS[language], FOUND[language]
     assert not run(seed, blocks=True).failed
-    with planted(BUGS[FORGOTTEN]):
+    with planted(FORGETS_WHO_WAITS):
         assert run(seed, blocks=True).failed
