@@ -108,6 +108,7 @@ FINISHING: Final = """\
             self._portal.post(lambda: self._inner.finished(current))
 """
 FIRST: Final = {
+    ("Producer", "send_stream"): "        self._outbox.flush()\n",
     ("Consumer", "close"): FINISHING,
     ("Consumer", "receive"): FINISHING
     + """\
@@ -136,7 +137,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from entrepot.base.errors import EntrepotError
 from entrepot.client import connection as _connection
@@ -149,6 +150,7 @@ from entrepot.client.management import ADDRESS, PATIENCE_S
 from entrepot.client.message import Message, Received
 from entrepot.client.parts import FOR_EVER
 from entrepot.client.portal import Outbox, Portal
+from entrepot.client.streaming import Source
 from entrepot.protocols.conversing.bodies import Body
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.conversing.port import DeliveryPort

@@ -20,7 +20,7 @@ from managing import Manager
 from ours import Entrepot, like_artemis
 from tables import cell
 
-from entrepot import Message
+from entrepot import Acknowledge, Message
 
 CONTROLS: Final = {
     "broker": ("ActiveMQServerControl", "broker"),
@@ -54,7 +54,7 @@ SAME: Final = {
         "PreparedTransactionMessageCount", "DurableScheduledCount", "DurableScheduledSize", "MessagesAdded",
     },
     "divert": {"TransformerProperties", "RetroactiveResource", "ForwardingAddress", "RoutingType"},
-    "address": {"MessageCount", "BindingNames"},
+    "address": {"MessageCount", "BindingNames", "RoutedMessageCount", "UnRoutedMessageCount"},
     "bridge": {"StaticConnectors", "Name", "QueueName", "ForwardingAddress"},
     "cluster connection": {"MaxHops", "DuplicateDetection", "MessageLoadBalancingType"},
 }  # fmt: skip
@@ -164,6 +164,45 @@ def counted(manager: Manager) -> dict[str, Any]:
     }
 
 
+def routed(manager: Manager) -> dict[str, tuple[int, int]]:
+    """Return what addresses say was routed and what was not, after sends of every kind."""
+    ask = manager.ask
+    for address, kind, name, condition in (
+        ("r.news", "MULTICAST", "r.one", ""),
+        ("r.news", "MULTICAST", "r.two", ""),
+        ("r.picked", "MULTICAST", "r.red", "color = 'red'"),
+        ("r.from", "ANYCAST", "r.from", ""),
+        ("r.to", "ANYCAST", "r.to", ""),
+        ("r.work", "ANYCAST", "r.work", ""),
+    ):
+        ask("broker", "createQueue", address, kind, name, condition, True, -1, False, True)
+    ask("broker", "createAddress", "r.silent", "MULTICAST")
+    ask("broker", "createAddress", "r.only", "MULTICAST")
+    ask("broker", "createDivert", "r.e", "r.e", "r.only", "r.to", True, "color = 'red'", None, "ANYCAST")
+    ask("broker", "createDivert", "r.d", "r.d", "r.from", "r.to", False, None, None, "ANYCAST")
+    session = manager.connection.session()
+    for place, colors in (
+        ("topic://r.news", ["red"] * 3),
+        ("topic://r.picked", ["red", "blue", "blue"]),
+        ("topic://r.silent", ["red"] * 2),
+        ("topic://r.only", ["red", "blue"]),
+        ("queue://r.from", ["red"] * 4),
+        ("queue://r.work", ["red"] * 2),
+    ):
+        producer = session.producer(place)
+        for color in colors:
+            producer.send(Message("x", properties={"color": color}))
+    transacted = manager.connection.session(Acknowledge.TRANSACTED)
+    transacted.producer("queue://r.work").send(Message("x"))
+    transacted.commit()  # Artemis counts what is rolled back, too
+    transacted.close()
+    names = ("r.news", "r.picked", "r.silent", "r.only", "r.from", "r.to", "r.work")
+    return {
+        name: (ask(f"address.{name}", "getRoutedMessageCount"), ask(f"address.{name}", "getUnRoutedMessageCount"))
+        for name in names
+    }
+
+
 def collect(broker: artemis.Artemis | Entrepot, known: dict[str, list[str]]) -> dict[str, Any]:
     manager = Manager(broker)
     try:
@@ -173,6 +212,7 @@ def collect(broker: artemis.Artemis | Entrepot, known: dict[str, list[str]]) -> 
             values = {name: told(manager, CONTROLS[kind][1], name) for name in readers}
             shown[kind] = {name: one for name, one in values.items() if UNKNOWN not in str(one)}
         shown["counter"] = counted(manager)
+        shown["routed"] = routed(manager)
         shown["deeds"] = [told(manager, resource, name, *given) for resource, name, given in DEEDS]
         holder.close()
         return shown
@@ -201,6 +241,7 @@ def test_what_management_answers_is_what_artemis_answers(tmp_path: Path) -> None
             if re.sub("^(get|is)", "", name) in wanted:
                 assert (kind, name, mine[kind].get(name, "absent")) == (kind, name, value)
     assert mine["counter"] == theirs["counter"]
+    assert mine["routed"] == theirs["routed"]
     answers = zip(DEEDS, mine["deeds"], theirs["deeds"], strict=True)
     assert not [told for told in answers if told[1] != told[2]]
 

@@ -69,6 +69,7 @@ def test_metrics_health_and_feeds(console: Console) -> None:
     assert console.ask("/health/ready").json == {"ready": True, "brokers": {"here": "ready"}}
     text = console.ask("/metrics").text
     assert 'artemis_message_count{broker="here",address="orders",queue="orders"} 3\n' in text
+    assert 'artemis_routed_message_count{broker="here",address="orders"} 3\n' in text
     detailed = console.ask("/metrics/detailed", headers={"Accept": "application/openmetrics-text"})
     assert detailed.headers["content-type"].startswith("application/openmetrics-text")
     assert 'entrepot_stuck_messages{broker="here",reason="no-consumer"} 3' in detailed.text

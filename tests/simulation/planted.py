@@ -29,6 +29,7 @@ from entrepot.core.queue.values import LastValues
 from entrepot.core.records import KIND_CLAIM, KIND_COUNT, KIND_DECISION, KIND_PUBLICATION, STAGED_QUEUE
 from entrepot.core.scheduling.timed import Dates
 from entrepot.core.sending.duplicates import Duplicates
+from entrepot.core.sending.flow import FlowControl
 from entrepot.core.sending.handing import Owing, Postponement, enter
 from entrepot.core.stages.counting import Author, Counts
 from entrepot.core.stages.stage import Stages
@@ -441,7 +442,23 @@ def above_newer_ones(values: LastValues, reference: Reference) -> None:
     Stock.put_back(values, reference)
 
 
+WAIT = FlowControl.wait
+UNBLOCK = FlowControl.unblock
+
+
+def waits_for_room_alone(self: FlowControl, key: int, waiter: Any) -> None:
+    self.blocking_address = ""
+    WAIT(self, key, waiter)
+
+
+def forgets_who_waits(self: FlowControl, address: str) -> None:
+    self.waiting = {key: one for key, one in self.waiting.items() if one.address != address}
+    UNBLOCK(self, address)
+
+
 BUGS = {
+    "who sends to a blocked address waits for room alone": Bug(patches=((FlowControl, "wait", waits_for_room_alone),)),
+    "a transaction does not wait for a blocked address": Bug(patches=((FlowControl, "is_blocked", lambda *_: False),)),
     "what is replaced is not settled on disk": Bug(
         patches=((last_values, "replace", not_told), (stocks, "replace", not_told))
     ),
@@ -516,6 +533,10 @@ BUGS = {
         patches=((StompSession, "receive", the_newest_first), (Link, "server_reads", as_if_finished))
     ),
 }
+
+
+FORGETS_WHO_WAITS = Bug(patches=((FlowControl, "unblock", forgets_who_waits),))
+"""Who waits for a blocked address is forgotten when it is unblocked: for worlds of other languages than STOMP."""
 
 
 @contextmanager

@@ -15,6 +15,8 @@ FOUND = {  # what takes long to look for, by a seed that is tried before all oth
     "who counts a sink is not journaled": 37,
     "a transaction is written in pieces": 37,
     "not every message is stored": 2,
+    "who sends to a blocked address waits for room alone": 37,
+    "a transaction does not wait for a blocked address": 59,
 }
 
 

@@ -6,6 +6,7 @@ import importlib
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
@@ -68,6 +69,12 @@ selector_option = click.option(
 @click.option("--priority", type=click.IntRange(0, 9), help="0 to 9; the broker's default is 4.")
 @click.option("--expires", type=DURATION, help="How long it is worth delivering: 500ms, 10s, 5m, 1h, 1d.")
 @click.option("--delay", type=DURATION, help="Deliver it only after that time.")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path, exists=True),
+    help="Send one bytes message whose body is this file, read while it is sent: over --connect core://.",
+)
 @click.option("--group", help="Message group: all of one group go to one consumer, in order (JMSXGroupID).")
 @click.option("--timeout", type=DURATION, default="60s", show_default=True, help="How long to wait for the broker.")
 def send(
@@ -85,6 +92,7 @@ def send(
     expires: Duration | None,
     delay: Duration | None,
     group: str | None,
+    file: Path | None,
     timeout: Duration,
 ) -> None:
     """Send messages to DEST: /queue/NAME or /topic/NAME.
@@ -94,6 +102,14 @@ def send(
     `entrepot where` finds a message; of several, without --output json, the first and the last on standard error.
     """
     fields = _fields(headers, persistent, priority, delay, group)
+    if file is not None:
+        _only_alone(place, body is not None or as_json or count is not None or delay is not None or group is not None)
+        assert place is not None
+        octets = runtime.run(
+            _over_client().send_file(place=place, destination=destination, file=file, fields=fields, expires=expires)
+        )
+        click.echo(f"sent {octets:,} octets to {destination}", err=True)
+        return
     if body is None and sys.stdin.isatty():
         click.echo("Type messages, one a line; end with Ctrl-D.", err=True)
     source = _repeated(body, count or 1) if body is not None else _from_input(count, as_json)
@@ -133,6 +149,14 @@ def send(
         click.echo(ids.last)
     if not alone:
         click.echo(f"sent {sent:,} messages to {destination}{ids.range()}", err=True)
+
+
+def _only_alone(place: str | None, more: bool) -> None:
+    """See that --file stands alone. Raises Misuse."""
+    if place is None:
+        raise Misuse("--file is for a large message, which has pieces in CORE", remedy="add --connect core://HOST:PORT")
+    if more:
+        raise Misuse("--file is one message by itself", remedy="leave out what makes several, or another form of it")
 
 
 def _fields(
@@ -269,6 +293,12 @@ async def _send(
     help="End when nothing came for so long. With --count that is a failure.",
 )
 @click.option("--follow", "-f", is_flag=True, help="Wait for ever; Ctrl-C ends it.")
+@click.option(
+    "--file",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the body of one message to this file while it comes: over --connect core://.",
+)
 @click.option("--header", "-H", "headers", type=HEADER, multiple=True, help="A header of the subscription. Repeatable.")
 def receive(
     *,
@@ -281,6 +311,7 @@ def receive(
     ack: str,
     timeout: Duration,
     follow: bool,
+    file: Path | None,
     headers: tuple[tuple[str, str], ...],
 ) -> None:
     """Receive messages from DEST and write them to standard output, one body a line.
@@ -290,6 +321,20 @@ def receive(
     """
     form = lines.as_json if as_json else lines.as_text
     patience = None if follow else timeout
+    if file is not None:
+        _only_alone(place, as_json or count not in (None, 1) or bool(headers) or ack == AUTO)
+        assert place is not None
+        octets = runtime.run(
+            _over_client().receive_file(
+                place=place, destination=destination, selector=selector, file=file, patience=patience
+            )
+        )
+        if octets is None:
+            raise Failure(
+                f"no message came within {in_words(timeout)}", remedy="raise --timeout, or wait with --follow"
+            )
+        click.echo(f"{octets:,} octets are in {file}", err=True)
+        return
     if place is not None and headers:
         raise Misuse("--header is of STOMP's subscriptions", remedy="leave it out with --connect")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Final
 
 import click
@@ -152,6 +154,60 @@ async def receive(
                 received += len(batch)
                 step(len(batch))
     return received
+
+
+async def send_file(
+    *, place: str, destination: str, file: Path, fields: dict[str, str], expires: Duration | None
+) -> int:
+    """Send one message whose body is ``file``, which is read while it is sent; return its octets.
+
+    Raises EntrepotError, OSError.
+    """
+    said = dict(fields)
+    persistent = said.pop("persistent", "true") != "false"
+    priority = said.pop("priority", None)
+    async with (
+        opened(place) as connection,
+        connection.session() as session,
+        session.producer(destination_of(destination)) as producer,
+    ):
+        with file.open("rb") as source:
+            return await producer.send_stream(
+                source,
+                properties=dict(said),
+                persistent=persistent,
+                priority=None if priority is None else int(priority),
+                time_to_live=None if expires is None else expires / SECOND,
+            )
+
+
+async def receive_file(
+    *, place: str, destination: str, selector: str, file: Path, patience: Duration | None
+) -> int | None:
+    """Write the body of one message to ``file`` and settle it then; return its octets, None when none came.
+
+    ``file`` has its name when it is whole and on disk. Raises EntrepotError, OSError.
+    """
+    wait = float("inf") if patience is None else patience / SECOND
+    part = file.with_name(file.name + ".part")
+    async with (
+        opened(place) as connection,
+        connection.session(Acknowledge.INDIVIDUAL) as session,
+        session.consumer(destination_of(destination), selector=selector or None, in_pieces=True) as consumer,
+    ):
+        try:
+            with part.open("wb") as target:
+                message = await consumer.receive_into(target, wait)
+                octets = target.tell()
+                target.flush()
+                await asyncio.to_thread(os.fsync, target.fileno())
+            if message is None:
+                return None
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
+        await message.acknowledge()
+        return octets
 
 
 async def browse(

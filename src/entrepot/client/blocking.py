@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 from entrepot.base.errors import EntrepotError
 from entrepot.client import connection as _connection
@@ -23,6 +23,7 @@ from entrepot.client.management import ADDRESS, PATIENCE_S
 from entrepot.client.message import Message, Received
 from entrepot.client.parts import FOR_EVER
 from entrepot.client.portal import Outbox, Portal
+from entrepot.client.streaming import Source
 from entrepot.protocols.conversing.bodies import Body
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.conversing.port import DeliveryPort
@@ -82,12 +83,14 @@ class Session(Closing):
         priority: int = 0,
         prefetch: int | None = None,
         redelivery: RedeliveryPolicy | None = None,
+        in_pieces: bool = False,
     ) -> Consumer:
         """Open a consumer.
 
         ``durable``: name of the subscription to a topic that outlives the connection, which needs a client id.
         ``no_local``: not what this connection sends. ``prefetch``: messages under way, 0 to fetch each. ``redelivery``:
-        default the policy that the connection has for the destination.
+        default the policy that the connection has for the destination. ``in_pieces``: for `Consumer.receive_into`, and
+        nothing else; over CORE a large body is not held whole then.
         Raises AccessDenied, InvalidDestination, InvalidSelector, SubscriptionInUse, Unreachable.
         """
         return Consumer(
@@ -103,6 +106,7 @@ class Session(Closing):
                     priority=priority,
                     prefetch=prefetch,
                     redelivery=redelivery,
+                    in_pieces=in_pieces,
                 )
             ),
         )
@@ -241,6 +245,35 @@ class Producer(Closing):
             )
         )
 
+    def send_stream(
+        self,
+        source: Source,
+        *,
+        properties: dict[str, object] | None = None,
+        destination: str | None = None,
+        persistent: bool | None = None,
+        priority: int | None = None,
+        time_to_live: float | None = None,
+    ) -> int:
+        """Send a bytes message whose body is read from ``source``, and never held whole; return its octets.
+
+        ``source``: a file open for reading octets, or what yields them. Over CORE only, and not in a transaction. This
+        returns when the broker has the message; if ``source`` raises before its end, nothing of it is sent. A
+        connection that is lost meanwhile is not repaired: Unreachable, and the message may be there if all was sent.
+        Raises what ``source`` raises, Inexpressible, and as `send`.
+        """
+        self._outbox.flush()
+        return self._portal.call(
+            lambda: self._inner.send_stream(
+                source,
+                properties=properties,
+                destination=destination,
+                persistent=persistent,
+                priority=priority,
+                time_to_live=time_to_live,
+            )
+        )
+
     def close(self) -> None:
         """Close it. What was sent is not affected."""
         self._outbox.flush()
@@ -318,6 +351,17 @@ class Consumer(Closing):
             self._portal.post(lambda: self._inner.finished(delivery))
             return bound(self._portal, self._inner.received(delivery))
         message = self._portal.call(lambda: self._inner.receive(timeout))
+        return None if message is None else bound(self._portal, message)
+
+    def receive_into(self, target: BinaryIO, timeout: float = FOR_EVER) -> Received | None:
+        """Write the body of the next message to ``target``; None when none came within ``timeout`` s.
+
+        For a consumer that was opened with ``in_pieces``: over CORE a large bytes message is written while it comes,
+        and not held. A text is written in UTF-8. The message counts as processed (AUTO, DUPS_OK) when all is written.
+        If the connection is lost before that, a part is written, Unreachable is raised, and the message comes again.
+        Raises what ``target`` raises, Inexpressible for a body that is neither octets nor text; Unreachable.
+        """
+        message = self._portal.call(lambda: self._inner.receive_into(target, timeout))
         return None if message is None else bound(self._portal, message)
 
     def receive_many(self, most: int, timeout: float = FOR_EVER) -> list[Received]:

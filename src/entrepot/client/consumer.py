@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Final, Self
+from typing import BinaryIO, Final, Self
 
 from entrepot.base.environment import SECOND
-from entrepot.base.errors import Unreachable
+from entrepot.base.errors import Refused, Unreachable
 from entrepot.client.base import ConnectionBase
 from entrepot.client.message import Received
 from entrepot.client.opening import Closing
 from entrepot.client.parts import FOR_EVER
+from entrepot.client.streaming import write_body
 from entrepot.protocols.conversing.content import Wish
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.conversing.port import Answer, ConsumerPort, DeliveryPort, SessionPort
@@ -32,9 +33,11 @@ class Consumer(Closing):
         self._automatic: Final = mode in (Acknowledge.AUTO, Acknowledge.DUPS_OK)
         self._taken = 0
         self._closed = False
+        self._in_pieces = False
 
     async def open(self, session: SessionPort, wish: Wish, policy: RedeliveryPolicy) -> None:
         """Announce it to the broker; `Session.consumer` is what programs call."""
+        self._in_pieces = wish.in_pieces
 
         def announce(answer: Answer) -> None:
             self._port = session.open_consumer(wish, policy, self._wake, answer)
@@ -50,6 +53,7 @@ class Consumer(Closing):
 
         Raises Unreachable when the connection has ended.
         """
+        self._check_whole()
         self._finish_current()
         delivery = await self._next(timeout)
         if delivery is None:
@@ -58,6 +62,37 @@ class Consumer(Closing):
             delivery.done()
             self._connection.soon()
         return Received(delivery, self._connection)
+
+    async def receive_into(self, target: BinaryIO, timeout: float = FOR_EVER) -> Received | None:
+        """Write the body of the next message to ``target``; None when none came within ``timeout`` s.
+
+        For a consumer that was opened with ``in_pieces``: over CORE a large bytes message is written while it comes,
+        and not held. A text is written in UTF-8. The message counts as processed (AUTO, DUPS_OK) when all is written.
+        If the connection is lost before that, a part is written, Unreachable is raised, and the message comes again.
+        Raises what ``target`` raises, Inexpressible for a body that is neither octets nor text; Unreachable.
+        """
+        if not self._in_pieces:
+            raise Refused("this consumer hands messages out whole", remedy="open it with in_pieces=True")
+        delivery = await self._next(timeout)
+        if delivery is None:
+            return None
+        await write_body(self._connection, delivery, target, self._arrival)
+        if self._automatic:
+            delivery.done()
+            self._connection.soon()
+        return Received(delivery, self._connection)
+
+    async def _arrival(self) -> None:
+        """Wait until something came."""
+        self._waiter = self._connection.loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _check_whole(self) -> None:
+        if self._in_pieces:
+            raise Refused("this consumer hands bodies out in pieces", remedy="call receive_into()")
 
     async def receive_many(self, most: int, timeout: float = FOR_EVER) -> list[Received]:
         """Return what is there, at most ``most`` messages, waiting up to ``timeout`` s for the first. As `receive`."""
@@ -79,6 +114,7 @@ class Consumer(Closing):
 
     async def __anext__(self) -> Received:
         """Return the next message; the one before counts as processed now (AUTO, DUPS_OK)."""
+        self._check_whole()
         self._finish_current()
         self._taken += 1
         if self._taken == TAKEN_IN_A_ROW:
@@ -99,6 +135,7 @@ class Consumer(Closing):
 
         For iterations that run in another thread, which tell `finished` of each.
         """
+        self._check_whole()
         delivery = await self._next(FOR_EVER)
         taken: list[DeliveryPort] = []
         now = self._connection.now()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
+from entrepot.base.errors import EntrepotError
 from entrepot.client.acknowledgement import Acknowledgement
 from entrepot.client.base import ConnectionBase
 from entrepot.client.portal import Portal
@@ -135,6 +136,12 @@ class Received(Message):
         if self._properties is None:
             self._properties = self._delivery.properties()
         return self._properties
+
+    def __repr__(self) -> str:
+        try:
+            return super().__repr__()
+        except EntrepotError as error:  # it came in pieces, or is none of its kind
+            return f"{type(self).__name__}({error})"
 
     def _way(self) -> Envelope:
         if self._envelope is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final, Self
 
 from entrepot.base.environment import KIB
-from entrepot.base.errors import InvalidDestination
+from entrepot.base.errors import Inexpressible, InvalidDestination
 from entrepot.client.base import ConnectionBase
 from entrepot.client.message import DEFAULT_PRIORITY, Message
 from entrepot.client.opening import Closing
+from entrepot.client.streaming import Source, send_in_pieces
 from entrepot.protocols.conversing.bodies import Body
 from entrepot.protocols.conversing.content import Outgoing
 from entrepot.protocols.conversing.modes import Acknowledge
@@ -70,28 +71,13 @@ class Producer(Closing):
         if destination is None and self._destination is None:
             raise InvalidDestination("this producer has no destination", remedy="name one in send()")
         durable = self.persistent if persistent is None else persistent
-        outgoing = Outgoing(
-            message,
-            properties,
-            None,
-            destination or "",
-            durable,
-            self.priority if priority is None else priority,
-            0,
-            0,
-            self._compress,
-        )
+        outgoing = self._outgoing(message, properties, destination, durable, priority, time_to_live)
         if isinstance(message, Message):
             outgoing.body = message.body
             outgoing.headers = message.headers()
             own = message.own_properties()
             if own:
                 outgoing.properties = own if properties is None else {**own, **properties}
-        if self._dated:
-            outgoing.timestamp = wall = self._connection.wall()
-            life = self.time_to_live if time_to_live is None else time_to_live
-            if life > 0:
-                outgoing.expiration = wall + int(life * 1000)
         port = self._port
         wait, _ = self.waits(durable, wait)
         if wait:
@@ -104,6 +90,61 @@ class Producer(Closing):
         conversation = self._conversation
         if conversation.unwritten() > OUTPUT_OCTETS or not conversation.has_room():
             await self._connection.drained()
+
+    async def send_stream(
+        self,
+        source: Source,
+        *,
+        properties: dict[str, object] | None = None,
+        destination: str | None = None,
+        persistent: bool | None = None,
+        priority: int | None = None,
+        time_to_live: float | None = None,
+    ) -> int:
+        """Send a bytes message whose body is read from ``source``, and never held whole; return its octets.
+
+        ``source``: a file open for reading octets, or what yields them. Over CORE only, and not in a transaction. This
+        returns when the broker has the message; if ``source`` raises before its end, nothing of it is sent. A
+        connection that is lost meanwhile is not repaired: Unreachable, and the message may be there if all was sent.
+        Raises what ``source`` raises, Inexpressible, and as `send`.
+        """
+        where = destination or self._destination
+        if where is None:
+            raise InvalidDestination("this producer has no destination", remedy="name one in send_stream()")
+        if self._transacted:
+            raise Inexpressible("a stream is no part of a transaction", remedy="send it in a session without one")
+        durable = self.persistent if persistent is None else persistent
+        outgoing = self._outgoing(b"", properties, None, durable, priority, time_to_live)
+        outgoing.compress = False
+        return await send_in_pieces(self._connection, where, outgoing, source)
+
+    def _outgoing(
+        self,
+        body: object,
+        properties: dict[str, object] | None,
+        destination: str | None,
+        durable: bool,
+        priority: int | None,
+        time_to_live: float | None,
+    ) -> Outgoing:
+        """Return a message with what is said of it for each send, or by default."""
+        outgoing = Outgoing(
+            body,
+            properties,
+            None,
+            destination or "",
+            durable,
+            self.priority if priority is None else priority,
+            0,
+            0,
+            self._compress,
+        )
+        if self._dated:
+            outgoing.timestamp = wall = self._connection.wall()
+            life = self.time_to_live if time_to_live is None else time_to_live
+            if life > 0:
+                outgoing.expiration = wall + int(life * 1000)
+        return outgoing
 
     def waits(self, persistent: bool | None, wait: bool | None) -> tuple[bool, bool]:
         """Return whether a send waits for the broker, and whether it is part of a transaction."""

@@ -59,12 +59,14 @@ class Session(Closing):
         priority: int = 0,
         prefetch: int | None = None,
         redelivery: RedeliveryPolicy | None = None,
+        in_pieces: bool = False,
     ) -> Opening[Consumer]:
         """Open a consumer.
 
         ``durable``: name of the subscription to a topic that outlives the connection, which needs a client id.
         ``no_local``: not what this connection sends. ``prefetch``: messages under way, 0 to fetch each. ``redelivery``:
-        default the policy that the connection has for the destination.
+        default the policy that the connection has for the destination. ``in_pieces``: for `Consumer.receive_into`, and
+        nothing else; over CORE a large body is not held whole then.
         Raises AccessDenied, InvalidDestination, InvalidSelector, SubscriptionInUse, Unreachable.
         """
         wish = self._wish(destination, browser=False, durable=durable is not None)
@@ -72,6 +74,7 @@ class Session(Closing):
         wish.durable = durable
         wish.no_local = no_local or wish.no_local
         wish.priority = priority or wish.priority
+        wish.in_pieces = in_pieces
         if exclusive is not None:
             wish.exclusive = exclusive
         if retroactive is not None:

@@ -7,11 +7,11 @@ and reasons are in the detailed page alone, `DETAILS_MOST` of each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from entrepot.core.operators.views import QueueView
-from entrepot.management.view import BrokerView
+from entrepot.management.view import AddressCounts, BrokerView
 
 QUEUES_MOST: Final = 10_000
 DETAILS_MOST: Final = 1_000
@@ -101,6 +101,19 @@ def metrics(views: Iterable[BrokerView], *, open_metrics: bool = False, detailed
         for name, kind, about, field in MORE:
             text.family(name, kind, about, ((labels, field(queue)) for labels, queue in queues))
     return text
+
+
+def addresses(text: Text, counts: Mapping[str, list[AddressCounts]]) -> None:
+    """Add what was sent to the addresses of brokers, in this run of each. ``counts``: by the name of the broker."""
+    each = [
+        (f'{{broker="{escaped(broker)}",address="{escaped(one.address)}"}}', one)
+        for broker, found in counts.items()
+        for one in found
+    ]
+    about = "messages sent to the address while a queue or a divert was bound to it"
+    text.family("artemis_routed_message_count", "gauge", about, ((labels, one.routed) for labels, one in each))
+    about = "messages sent to the address while nothing was bound to it"
+    text.family("artemis_unrouted_message_count", "gauge", about, ((labels, one.unrouted) for labels, one in each))
 
 
 def details(

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import quoteattr
@@ -106,6 +107,12 @@ class Tools:
             return refusal(error)
         open_metrics = "application/openmetrics-text" in request.headers.get("accept", "")
         text = encoder.metrics(sides.views.values(), open_metrics=open_metrics, detailed=detailed)
+        counts = {}
+        for name, view in sides.views.items():
+            with suppress(EntrepotError):  # it went, or is older: the other brokers are still wanted
+                watch = await self.watches.of(name, visitor.user, visitor.password)
+                counts[view.name] = await watch.addresses()
+        encoder.addresses(text, counts)
         up = [(f'{{target="{encoder.escaped(name)}"}}', 1) for name in sides.views]
         up += [(f'{{target="{encoder.escaped(name)}"}}', 0) for name in sides.failures]
         text.family("entrepot_up", "gauge", "1 where a broker answers", up)

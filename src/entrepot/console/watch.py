@@ -17,7 +17,19 @@ from typing import Any, Final, Generic, TypeVar
 from entrepot.base.errors import EntrepotError, LimitExceeded, TimedOut
 from entrepot.console.desk import Desk, Desks
 from entrepot.management.drift import Settings, settings_of
-from entrepot.management.view import BrokerView, Found, Glance, Rates, Sides, glance, look, page_of, rates
+from entrepot.management.view import (
+    AddressCounts,
+    BrokerView,
+    Found,
+    Glance,
+    Rates,
+    Sides,
+    counted_addresses,
+    glance,
+    look,
+    page_of,
+    rates,
+)
 
 LEAST: Final = 1.5  # s between two views
 SHARE: Final = 0.025  # of a broker's time that looking at it may take
@@ -27,6 +39,7 @@ ASKING_MOST: Final = 500  # questions under way, over all who ask
 TYPING: Final = 0.25  # of a broker's time that new pages of queues may take
 BURST: Final = 4.0  # s of such pauses that are forgiven: some pages opened at once wait for nothing
 COST_MOST: Final = 0.1  # s that one page counts: a broker under load answers late without working longer for it
+ADDRESSES_MOST: Final = 10_000  # of each broker: as many as queues have metrics
 PAGES_MOST: Final = 50  # pages of queues that are kept
 FORGOTTEN: Final = 30.0  # s after which a page that nobody looks at is forgotten
 HISTORY: Final = 900  # points of the curves: 22 minutes and more
@@ -44,6 +57,7 @@ class Watch:
         self.history: deque[tuple[float, Rates]] = deque(maxlen=HISTORY)
         self._views: Final = Kept(lambda: look(desk))
         self._glances: Final = Kept(lambda: glance(desk))
+        self._addresses: Final = Kept(lambda: counted_addresses(desk, ADDRESSES_MOST))
         self._settings: Final = Kept(lambda: settings_of(desk))
         self._pages: dict[str, Kept[Found]] = {}
         self._noted: Glance | None = None
@@ -63,6 +77,10 @@ class Watch:
             self._noted = now
             self.history.append((time.time(), self.rates))
         return now
+
+    async def addresses(self) -> list[AddressCounts]:
+        """Return what was sent to its addresses, at most an interval old. Raises EntrepotError."""
+        return await self._addresses.current()
 
     async def settings(self) -> Settings:
         """Return all settings of its configuration, at most an interval old. Raises EntrepotError."""

@@ -29,6 +29,7 @@ ASKED: Final = (
     *("addressMemoryUsagePercentage", "diskStoreUsage", "globalMaxSize", "currentTimeMillis", "acceptorsAsJSON"),
 )
 """What is read at once. Totals over all queues are not: each would be one long step of the broker."""
+COUNTED: Final = "address,routedMessageCount,unRoutedMessageCount,temporary"
 
 
 class Asker(Protocol):
@@ -109,6 +110,15 @@ class Found(msgspec.Struct):
     rows: list[QueueView]
 
 
+class AddressCounts(msgspec.Struct, frozen=True):
+    """Messages sent to one address in this run: while a queue or a divert was bound to it, and while none was."""
+
+    address: str
+    routed: int = msgspec.field(name="routedMessageCount")
+    unrouted: int = msgspec.field(name="unRoutedMessageCount")
+    temporary: bool = False
+
+
 class Rates(msgspec.Struct):
     """What happened a second between two views: messages that came, went out, were settled."""
 
@@ -160,6 +170,20 @@ async def all_queues(asker: Asker, pattern: str = "") -> list[QueueView]:
         found += msgspec.convert(page, list[QueueView])
         if len(page) < PAGE:
             return found
+
+
+async def counted_addresses(asker: Asker, most: int) -> list[AddressCounts]:
+    """Return what was sent to each address that is not temporary, by name, at most ``most``. Raises EntrepotError."""
+    found: list[AddressCounts] = []
+    last, pages = "", 2 * most // PAGE + 1  # temporary ones are looked at, too
+    while len(found) < most and pages:
+        rows = await asker.ask("broker", "describeResources", "address", "", last, PAGE, COUNTED)
+        page = msgspec.convert(rows, list[AddressCounts])
+        found += [one for one in page if not one.temporary]
+        if len(page) < PAGE:
+            break
+        last, pages = page[-1].address, pages - 1
+    return found[:most]
 
 
 async def queue_named(asker: Asker, name: str) -> QueueView:

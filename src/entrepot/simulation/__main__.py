@@ -30,7 +30,7 @@ from entrepot.simulation.campaign import (
 
 STRAY: Final = (
     "--core and --mixed are about --callers, and not both; --reattach is about --core, "
-    "--chains, --groups and --drains are about --clusters, one of them"
+    "--chains, --groups and --drains are about --clusters, one of them; --blocks is about --callers, --mqtt and --amqp"
 )
 
 
@@ -68,6 +68,8 @@ def main(arguments: list[str]) -> int:
 def _is_stray(options: argparse.Namespace) -> bool:
     if options.mixed > options.callers or options.mixed + options.core > 1:
         return True
+    if options.blocks > options.callers + options.mqtt + options.amqp:
+        return True
     kinds: int = options.chains + options.groups + options.drains
     return kinds > int(options.clusters)
 
@@ -91,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")
     found.add_argument("--mixed", action="store_true", help="with --callers: some speak CORE, the others OpenWire")
+    found.add_argument("--blocks", action="store_true", help="with --callers, --mqtt, --amqp: addresses are blocked")
     found.add_argument("--reattach", action="store_true", help="with --core: their sessions outlive connections")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
@@ -122,16 +125,21 @@ def _one(options: argparse.Namespace) -> int:
         result = run_replicas(options.seed, lines=lines)
     elif options.callers:
         result = run_callers(
-            options.seed, core=options.core, reattach=options.reattach, mixed=options.mixed, lines=lines
+            options.seed,
+            core=options.core,
+            reattach=options.reattach,
+            mixed=options.mixed,
+            blocks=options.blocks,
+            lines=lines,
         )
     elif options.carried:
         result = run_carried(options.seed, lines=lines)
     elif options.clusters:
         result = _cluster_player(options)(options.seed, lines=lines)
     elif options.amqp:
-        result = run_amqp(options.seed, lines=lines)
+        result = run_amqp(options.seed, blocks=options.blocks, lines=lines)
     elif options.mqtt:
-        result = run_mqtt(options.seed, lines=lines)
+        result = run_mqtt(options.seed, blocks=options.blocks, lines=lines)
     elif options.networks:
         result = run_network(
             options.seed, lines=lines, extras=not options.plain, directed=options.directed, stops=options.stops
@@ -180,13 +188,19 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     if options.replicas:
         return run_replicas
     if options.mqtt:
-        return run_mqtt
+        return partial(run_mqtt, blocks=options.blocks)
     if options.amqp:
-        return run_amqp
+        return partial(run_amqp, blocks=options.blocks)
     if options.clusters:
         return _cluster_player(options)
     if options.callers:
-        return partial(run_callers, core=options.core, reattach=options.reattach, mixed=options.mixed)
+        return partial(
+            run_callers,
+            core=options.core,
+            reattach=options.reattach,
+            mixed=options.mixed,
+            blocks=options.blocks,
+        )
     if options.networks:
         return partial(run_network, extras=not options.plain, directed=options.directed, stops=options.stops)
     if options.quorum:
@@ -203,16 +217,16 @@ def _way(options: argparse.Namespace) -> str:
     if options.carried:
         return "--carried --trace trace.txt"
     if options.amqp:
-        return "--amqp --trace trace.txt"
+        return f"--amqp{' --blocks' if options.blocks else ''} --trace trace.txt"
     if options.replicas:
         return "--replicas --trace trace.txt"
     if options.mqtt:
-        return "--mqtt --trace trace.txt"
+        return f"--mqtt{' --blocks' if options.blocks else ''} --trace trace.txt"
     if options.clusters:
         kinds = "".join(f" --{kind}" for kind in ("chains", "groups", "drains") if getattr(options, kind))
         return f"--clusters{kinds} --trace trace.txt"
     if options.callers:
-        kinds = "".join(f" --{kind}" for kind in ("core", "reattach", "mixed") if getattr(options, kind))
+        kinds = "".join(f" --{kind}" for kind in ("core", "reattach", "mixed", "blocks") if getattr(options, kind))
         return f"--callers{kinds} --trace trace.txt"
     if options.networks:
         kind = " --directed" if options.directed else " --plain" if options.plain else ""

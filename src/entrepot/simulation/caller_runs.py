@@ -15,6 +15,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.artemis.conversation.core import CoreConversation
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.simulation.accounts import Account
+from entrepot.simulation.blocking import Blocks
 from entrepot.simulation.callers import PORT, Caller, Looker, Reader, Sender, Worker, present
 from entrepot.simulation.networks import Network
 from entrepot.simulation.sites import Blueprint, Site
@@ -53,12 +54,21 @@ class CallerRun:
     """The world of one seed."""
 
     def __init__(
-        self, seed: int, *, core: bool = False, reattach: bool = False, mixed: bool = False, lines: bool = False
+        self,
+        seed: int,
+        *,
+        core: bool = False,
+        reattach: bool = False,
+        mixed: bool = False,
+        blocks: bool = False,
+        lines: bool = False,
     ) -> None:
         """``core``: programs speak CORE, and with ``reattach`` their sessions outlive connections.
 
         ``mixed``: some speak OpenWire and some CORE, so large texts of the one are measured for readers of the other.
+        ``blocks``: an operator blocks what they send to, and unblocks it.
         """
+        self.blocks: Final = blocks
         names = ("one", "two", "three")
         lots = self.lots = Lots(f"{seed}/callers")
         count = lots.one_of((1, 1, 2, 3))
@@ -104,6 +114,11 @@ class CallerRun:
         self._pass(100)
         for caller in self.callers:
             self.world.later(self.lots.below(500) * MILLISECOND, caller.start)
+        if self.blocks:
+            for name, site in self.network.sites.items():
+                Blocks(self.world, site).haunt(
+                    self.world.lots(f"blocks {name}"), lambda: QUEUES, STORM_MS * MILLISECOND
+                )
         until = self.world.time + STORM_MS * MILLISECOND
         while self.world.time < until and not self.world.violations:
             self._pass(self.lots.skewed(10, 1_500))

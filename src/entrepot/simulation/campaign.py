@@ -82,14 +82,20 @@ def run_replicas(seed: int, *, lines: bool = False) -> Result:
 
 
 def run_callers(
-    seed: int, *, core: bool = False, reattach: bool = False, mixed: bool = False, lines: bool = False
+    seed: int,
+    *,
+    core: bool = False,
+    reattach: bool = False,
+    mixed: bool = False,
+    blocks: bool = False,
+    lines: bool = False,
 ) -> Result:
     """Run the programs of ``seed``: the real client over one to three brokers. It has no plan, so nothing to shrink.
 
     ``core``: they speak CORE, not OpenWire; with ``reattach`` their sessions outlive connections. ``mixed``: some speak
-    the one and some the other.
+    the one and some the other. ``blocks``: an operator blocks addresses, and unblocks them.
     """
-    run = CallerRun(seed, core=core, reattach=reattach, mixed=mixed, lines=lines)
+    run = CallerRun(seed, core=core, reattach=reattach, mixed=mixed, blocks=blocks, lines=lines)
     violations = run.run()
     world = run.world
     kept = () if world.lines is None else tuple(world.lines)
@@ -152,9 +158,12 @@ def run_drains(seed: int, *, lines: bool = False) -> Result:
     return Result(seed, world.digest(), tuple(violations), dict(sorted(drained.counts().items())), 0, kept)
 
 
-def run_mqtt(seed: int, *, lines: bool = False) -> Result:
-    """Run the programs of ``seed`` that speak MQTT to one broker. It has no plan of steps to shrink."""
-    run = ParcelRun(seed, lines=lines)
+def run_mqtt(seed: int, *, blocks: bool = False, lines: bool = False) -> Result:
+    """Run the programs of ``seed`` that speak MQTT to one broker. It has no plan of steps to shrink.
+
+    ``blocks``: an operator blocks addresses, and unblocks them.
+    """
+    run = ParcelRun(seed, blocks=blocks, lines=lines)
     violations = run.run()
     world = run.world
     kept = () if world.lines is None else tuple(world.lines)
@@ -162,9 +171,12 @@ def run_mqtt(seed: int, *, lines: bool = False) -> Result:
     return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
 
 
-def run_amqp(seed: int, *, lines: bool = False) -> Result:
-    """Run the programs of ``seed`` that speak AMQP to one broker. It has no plan of steps to shrink."""
-    run = LinkedRun(seed, lines=lines)
+def run_amqp(seed: int, *, blocks: bool = False, lines: bool = False) -> Result:
+    """Run the programs of ``seed`` that speak AMQP to one broker. It has no plan of steps to shrink.
+
+    ``blocks``: an operator blocks addresses, and unblocks them.
+    """
+    run = LinkedRun(seed, blocks=blocks, lines=lines)
     violations = run.run()
     world = run.world
     kept = () if world.lines is None else tuple(world.lines)

@@ -22,6 +22,8 @@ The promises, exactly:
 - *Staged commits.* Of a part nothing is seen before its batch is asked to be published, and of one that lost nothing
   ever. A batch is decided once, what was decided can be published, and what is published is owed once, like the sends
   of a transaction.
+- *Blocked is blocked.* While an operator blocks an address, nothing is confirmed that a connection sends to it behind
+  the first answer that it gets meanwhile, no commit either, and no branch is promised; behind that all goes on.
 - *Leases.* A position, once read, gives the same message every time until it is settled or released; what a confirmed
   lease holds is delivered to nobody else.
 - *Expiry.* No consumer receives a message later than `TRANSIT_MS` after its time was over.
@@ -38,6 +40,7 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.core.addressing.address_settings import FULL_DROP, FULL_FAIL
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.bereaved import BODY_LOST
+from entrepot.simulation.blocking import Blocks
 from entrepot.simulation.world import World
 
 DEAD_LETTERS: Final = "ActiveMQ.DLQ"
@@ -57,6 +60,7 @@ class Transaction:
         self.name = name
         self.state = SENT
         self.era = 0  # in which its end was asked for
+        self.asked_at = 0  # and when
         self.records: list[Record] = []
         self.acks: list[tuple[Copy, int]] = []  # and how often the copy had been delivered when it was acknowledged
 
@@ -83,6 +87,7 @@ class Record:
         self.duplicate_id = ""
         self.state = SENT
         self.sent_at = 0
+        self.connection = ""  # over which it went out first
         self.confirmed_era = -1
         self.rotten = False
 
@@ -140,6 +145,7 @@ class Ledger:
         self.run = 0
         self.era = 0
         self.stops = 0
+        self.blocks: Blocks | None = None
 
     def _broken(self, copy: Copy, what: str) -> None:
         self.world.violation(f"{copy.record.identity} in {copy.queue}: {what}")
@@ -161,6 +167,11 @@ class Ledger:
 
     def confirmed(self, record: Record) -> None:
         """Its receipt came: what it was sent to owes it from now on."""
+        if self.blocks is not None and not record.later:
+            self.blocks.took(record.identity, record.queues, record.sent_at, record.connection)
+        self._owed(record)
+
+    def _owed(self, record: Record) -> None:
         record.state = CONFIRMED
         record.confirmed_era = self.era
         for name, subscriber in self.subscribers.items():
@@ -171,6 +182,7 @@ class Ledger:
     def ending(self, transaction: Transaction) -> None:
         """Its end is asked for now."""
         transaction.era = self.era
+        transaction.asked_at = self.world.time
 
     def ended(self, transaction: Transaction, state: str) -> None:
         """The fate of ``transaction`` is known, or never will be."""
@@ -178,7 +190,9 @@ class Ledger:
         self.transactions.append(transaction)
         for record in transaction.records:
             if state == CONFIRMED:
-                self.confirmed(record)
+                if self.blocks is not None:
+                    self.blocks.took(transaction.name, record.queues, transaction.asked_at, record.connection)
+                self._owed(record)
             else:
                 record.state = state
         if state == CONFIRMED:

@@ -300,6 +300,7 @@ class Producer(Client):
         else:
             self._address(record, lots.one_of(self.options.destinations))
             record.headers = self._headers(record)
+            record.connection = f"{self.name}/{self.links}"
             self.ledger.sent(record)
         receipt = transaction is None and (bool(record.duplicate_id) or lots.chance(self.options.receipts))
         body = record.body()

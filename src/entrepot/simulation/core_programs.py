@@ -232,6 +232,10 @@ class CoreProgram(Client):
             return
         self.world.note(f"{self.name} has the promise of {branch.transaction.name}")
         branch.promised = True
+        blocks = self.ledger.blocks
+        for record in branch.transaction.records if blocks is not None else ():
+            assert blocks is not None
+            blocks.promised(branch.transaction.name, record.queues, record.sent_at)
         branch.commits = self.lots.chance(0.75)
         self._decided(branch)
 

@@ -85,6 +85,7 @@ class CoreSender(CoreProgram):
             if queue not in self.stage.dropping:
                 record.queues.append(queue)
             record.headers = {"sim-id": record.identity}
+            record.connection = f"{self.name}/{self.links}"
             self.ledger.sent(record)
         else:
             record.later = True

@@ -433,10 +433,12 @@ class Eater(Transactor):
 class LinkedRun(StormRun):
     """The run of one seed. Call `run` once, then read ``world``."""
 
-    def __init__(self, seed: int, *, lines: bool = False) -> None:
+    def __init__(self, seed: int, *, blocks: bool = False, lines: bool = False) -> None:
         super().__init__(
-            seed, "amqp", {"#": {"max_deliveries": "-1"}}, lines=lines
+            seed, "amqp", {"#": {"max_deliveries": "-1"}}, blocks=blocks, lines=lines
         )  # those have a workload of their own
+        if blocks:  # or nobody would wait for more
+            self.machine.amqp.credit, self.machine.amqp.credit_low = 4, 3
         lots = self.lots
         options = self.machine.amqp
         options.credit = lots.one_of((2, 5, 50))

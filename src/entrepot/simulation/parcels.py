@@ -325,8 +325,8 @@ class Watcher(Program):
 class ParcelRun(StormRun):
     """The run of one seed. Call `run` once, then read ``world``."""
 
-    def __init__(self, seed: int, *, lines: bool = False) -> None:
-        super().__init__(seed, "mqtt", lines=lines)
+    def __init__(self, seed: int, *, blocks: bool = False, lines: bool = False) -> None:
+        super().__init__(seed, "mqtt", blocks=blocks, lines=lines)
         lots = self.lots
         versions = (V311, V5)
         self.senders: Final = [

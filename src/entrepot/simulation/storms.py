@@ -10,6 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.simulation.blocking import Blocks
 from entrepot.simulation.machine import Machine, Parts
 from entrepot.simulation.workload import machine_options
 from entrepot.simulation.world import World
@@ -36,9 +37,19 @@ class StormRun(ABC):
     """The run of one seed. Call `run` once, then read ``world``."""
 
     def __init__(
-        self, seed: int, name: str, policies: Mapping[str, dict[str, str]] | None = None, *, lines: bool = False
+        self,
+        seed: int,
+        name: str,
+        policies: Mapping[str, dict[str, str]] | None = None,
+        *,
+        blocks: bool = False,
+        lines: bool = False,
     ) -> None:
-        """``name``: of the lots that are drawn; ``policies``: of the broker. The subclass makes its programs."""
+        """``name``: of the lots that are drawn; ``policies``: of the broker. The subclass makes its programs.
+
+        ``blocks``: an operator blocks addresses, and unblocks them.
+        """
+        self.blocks: Final = blocks
         self.world: Final = World(seed, lines=lines)
         self.world.events_max = EVENTS_MAX
         self.lots: Final = self.world.lots(name)
@@ -81,6 +92,8 @@ class StormRun(ABC):
             world.later(lots.between(0, 300) * MILLISECOND, program.start)
         for _ in range(lots.between(2, 12)):
             world.later(lots.between(200, STORM // MILLISECOND) * MILLISECOND, self._break)
+        if self.blocks:
+            Blocks(world, machine).haunt(world.lots("blocks"), self._addresses, STORM)
         world.run(world.time + STORM)
         machine.disk.fuse = 0
         machine.disk.room.make()
@@ -91,6 +104,11 @@ class StormRun(ABC):
                 break
         if not world.violations:
             self.judge()
+
+    def _addresses(self) -> list[str]:
+        """Return the addresses that programs made."""
+        broker = self.machine.broker
+        return [] if broker is None else [name for name in broker.table.addresses if not name.startswith(("$", "DLQ"))]
 
     def _break(self) -> None:
         lots, machine = self.lots, self.machine

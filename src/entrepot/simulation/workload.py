@@ -15,6 +15,7 @@ from entrepot.base.environment import KIB, MICROSECOND, MILLISECOND, SECOND, Ins
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL
+from entrepot.simulation.blocking import Blocks
 from entrepot.simulation.checkers import DEAD_LETTERS, Invariants, Ledger
 from entrepot.simulation.clients import COLORS, Client, Producer, ProducerOptions, Stage
 from entrepot.simulation.commits import Commits
@@ -75,6 +76,7 @@ LATE_KINDS: Final = (
     ("commit", 2, 0.25),
     ("keeper", 2, 0.3),
     ("core", 2, 0.3),
+    ("block", 3, 0.25),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 CROWD_LEAST: Final = 4  # subscribers of a topic that come together
 CROWD_MOST: Final = 8
@@ -92,6 +94,7 @@ class Workload:
         options = machine_options(lots, self.names)
         self.machine = Machine(world, parts, options)
         self.ledger = Ledger(world)
+        self.blocks = self.ledger.blocks = Blocks(world, self.machine)
         self.stage = Stage(world, self.machine, self.ledger)
         self.machine.stage_octets = world.lots("stages").one_of((500, 5_000, 64 * 1024 * KIB))
         turns = world.lots("turns")
@@ -314,6 +317,8 @@ class Workload:
         elif kind == "clock":
             self.world.count("clock set")
             self.world.set_clock(lots.one_of((-7_200_000, -60_000, -3_000, 0, 500, 3_000, 60_000, 7_200_000)))
+        elif kind == "block":
+            self.blocks.block(lots.one_of(self.names), lots.skewed(20, 1_500) * MILLISECOND)
         elif kind == "rot":
             self._rot(lots, ROT_TRIES)
         elif kind == "io-error":

@@ -13,8 +13,13 @@ from entrepot.cluster.dialled import link_report
 from entrepot.console import metrics as encoder
 from entrepot.console.metrics import details, metrics
 from entrepot.console.tools import stuck
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.controls import control
 from entrepot.core.operators.views import QueueView
-from entrepot.management.view import BrokerView, Glance, alarms, rates
+from entrepot.management.view import AddressCounts, BrokerView, Glance, alarms, counted_addresses, rates
+from entrepot.model.address import ANYCAST
+from kit import Rig
 from unit.cluster.test_link import Setup
 from unit.console.test_jolokia import FACTS, queue
 
@@ -57,6 +62,49 @@ def test_series_are_bounded_and_what_is_left_out_is_counted(monkeypatch: Any) ->
     assert 'queue="t"' not in text
     assert 'entrepot_queues_left_out{broker="b"} 1\n' in text
     assert 'entrepot_temporary_queues{broker="b"} 1\n' in text
+
+
+def test_addresses_have_what_was_sent_to_them() -> None:
+    text = metrics([view(queue("a", 1))])
+    encoder.addresses(text, {"b": [AddressCounts("a", 5, 0), AddressCounts('n"x', 0, 2)]})
+    shown = text.text()
+    assert 'artemis_routed_message_count{broker="b",address="a"} 5\n' in shown
+    assert 'artemis_unrouted_message_count{broker="b",address="n\\"x"} 2\n' in shown
+    assert "# TYPE artemis_unrouted_message_count gauge\n" in shown
+    for line in shown.splitlines():
+        assert line.startswith("#") or LINE.fullmatch(line), line
+
+
+class Broker:
+    """Answers about addresses as a broker does: in pages, by name."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.asked = 0
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        self.asked += 1
+        work: Any = control(self.rig.broker, Census(), resource).call(operation, list(values))
+        while not work.step():
+            pass
+        return work.result()
+
+
+def test_counts_of_addresses_are_asked_for_in_pages_and_bounded(monkeypatch: Any) -> None:
+    rig = Rig()
+    for number in range(5):
+        rig.send_all(f"queue://q{number}", range(number))
+    rig.broker.queues.create(QueueDefinition(name="gone", address="gone", routing=ANYCAST, temporary=True))
+    rig.send("topic://silent", "x")
+    monkeypatch.setattr("entrepot.management.view.PAGE", 2)
+    broker = Broker(rig)
+    found = asyncio.run(counted_addresses(broker, 100))
+    assert [(one.address, one.routed) for one in found if one.address.startswith("q")] == [
+        (f"q{number}", number) for number in range(5)
+    ]
+    assert "gone" not in [one.address for one in found]
+    assert broker.asked > 2
+    assert [one.address for one in asyncio.run(counted_addresses(broker, 3))] == [one.address for one in found[:3]]
 
 
 def test_no_series_comes_twice() -> None:

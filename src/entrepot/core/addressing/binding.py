@@ -211,8 +211,8 @@ class Address:
         self.multicasts: dict[str, Group] = {}  # by routing name
         self.pattern: bool = is_pattern(name, MIXED)
         self.created_by_operator: bool = False
-        self.routed: i64 = 0  # messages sent here, in this run, that a queue or a divert took
-        self.unrouted: i64 = 0  # those that none did
+        self.routed: i64 = 0  # messages sent here, in this run, while there was a queue or a divert
+        self.unrouted: i64 = 0  # those that came while there was none
 
     def bind(self, binding: Binding) -> None:
         """Let ``binding`` have messages, in the group of its routing name."""

@@ -226,7 +226,7 @@ class Sending(ScheduleOutlet):
                 self.host.unrouted(message, target.routing)
         if not plan.copies:
             verdict = self._deliver(message, main)
-            self._count(target.address, main)
+            self._count(target.address, main, _leads(target))
             return verdict
         refusal = self.journal.refusal()
         if refusal is not None and message.durable:
@@ -242,16 +242,19 @@ class Sending(ScheduleOutlet):
                 made = self._copied(message, copy)
                 forget_routes(made)
                 verdict = max(verdict, self._deliver(made, copy))
-                self._count(self.table.addresses.get(copy.address), copy)
-            self._count(target.address, main)
+                self._count(self.table.addresses.get(copy.address), copy, False)
+            self._count(target.address, main, _leads(target))
             return verdict
         finally:
             self.flow.granted = granted
             self.journal.end()
 
-    def _count(self, address: Address | None, copy: Copy) -> None:
-        """What ``copy`` is was sent to ``address``, and not refused."""
-        if address is not None and (copy.queues or copy.led):
+    def _count(self, address: Address | None, copy: Copy, leads: bool) -> None:
+        """What ``copy`` is was sent to ``address``, and not refused.
+
+        ``leads``: there is a queue or a divert, though its filter may not match. Artemis calls that routed.
+        """
+        if address is not None and (leads or copy.queues or copy.led):
             address.routed += 1
         elif address is not None:
             address.unrouted += 1
@@ -492,6 +495,11 @@ class Sending(ScheduleOutlet):
             self.flow.blame(None, False, plan.blocked)
             return BLOCKED
         return verdict
+
+
+def _leads(target: Target) -> bool:
+    """Return whether anything is bound where ``target`` leads."""
+    return not target.choice.is_empty() or bool(target.diverts)
 
 
 def stamp(message: Message, policy: Policy, wall: i64) -> None:

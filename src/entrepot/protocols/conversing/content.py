@@ -94,8 +94,12 @@ class Wish:
         priority: int = 0,
         dispatch_async: bool = True,
         pending_max: int = 0,
+        in_pieces: bool = False,
     ) -> None:
-        """``durable``: name of a subscription to a topic; ``pending_max``: messages kept for one that is slow."""
+        """``durable``: name of a subscription to a topic; ``pending_max``: messages kept for one that is slow.
+
+        ``in_pieces``: large bodies are handed out as they come, where the wire has them so.
+        """
         self.destination: str = destination
         self.prefetch: int = prefetch
         self.browser: bool = browser
@@ -107,3 +111,4 @@ class Wish:
         self.priority: int = priority
         self.dispatch_async: bool = dispatch_async
         self.pending_max: int = pending_max
+        self.in_pieces: bool = in_pieces

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import Instant, WallTime
-from entrepot.base.errors import EntrepotError, Unreachable
+from entrepot.base.errors import EntrepotError, Inexpressible, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.protocols.conversing.content import Envelope, Headers, Outgoing, Wish
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
@@ -121,6 +121,23 @@ class DeliveryPort:
         """Return what its way left on it."""
         raise NotImplementedError
 
+    # A body that comes in pieces is not in `body`.
+
+    def comes_in_pieces(self) -> bool:
+        """Tell whether `piece` has its body: that of a large message, for a consumer that wants pieces."""
+        return False
+
+    def piece(self) -> bytes:
+        """Return the next octets of its body, b"" when there are none now. Raises Unreachable: the rest never comes."""
+        return b""
+
+    def is_whole(self) -> bool:
+        """Tell whether every piece was handed out."""
+        return True
+
+    def skip(self) -> None:
+        """The rest of its body is not wanted."""
+
     def advice(self) -> object:
         """Return the command that an advisory is about, None of any other message."""
         return None
@@ -195,6 +212,27 @@ class ConsumerPort:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class StreamPort:
+    """One message whose body is sent in pieces, none of which is kept. It is lost with its wire."""
+
+    def piece_octets(self) -> int:
+        """Return how many octets a piece may have."""
+        raise NotImplementedError
+
+    def is_full(self) -> bool:
+        """Tell whether the next piece must wait for `ConversationEvents.flowing`."""
+        raise NotImplementedError
+
+    def write(self, piece: bytes) -> None:
+        """Send a piece that is not the last. Raises Unreachable: the wire is gone, and nothing was sent."""
+        raise NotImplementedError
+
+    def end(self, piece: bytes, answer: Answer) -> None:
+        """Send the last piece; ``answer`` comes when the broker has the message. Raises Unreachable as `write`."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ProducerPort:
     """A producer."""
 
@@ -209,6 +247,13 @@ class ProducerPort:
         Raises Inexpressible, InvalidDestination.
         """
         raise NotImplementedError
+
+    def stream(self, outgoing: Outgoing) -> StreamPort:
+        """Begin a message without its body. Nothing else may be sent in its session until the last piece is.
+
+        Raises Inexpressible, Unreachable.
+        """
+        raise Inexpressible("this protocol has no messages in pieces", remedy="connect to core://")
 
     def close(self) -> None:
         """Close it. What was sent is not affected."""

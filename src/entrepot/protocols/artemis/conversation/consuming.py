@@ -13,12 +13,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND, Instant
-from entrepot.base.errors import EntrepotError, Inexpressible, Refused
+from entrepot.base.errors import EntrepotError, Inexpressible, Refused, Unreachable
 from entrepot.protocols.artemis.conversation.messages import Incoming, joined
 from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Place
 from entrepot.protocols.artemis.conversation.window import Window
-from entrepot.protocols.artemis.headers import headers_at, read_headers
+from entrepot.protocols.artemis.convert import COMPRESSED
+from entrepot.protocols.artemis.headers import TYPE_BYTES, headers_at, read_headers
 from entrepot.protocols.artemis.packets import (
     Acknowledge,
     CloseConsumer,
@@ -43,6 +44,9 @@ RECEIVE_OCTETS: Final = HEAD_OCTETS + 12  # of a RECEIVE beside its message
 LARGE_OCTETS: Final = HEAD_OCTETS + 20  # of a RECEIVE_LARGE beside its headers
 PIECE_OCTETS: Final = HEAD_OCTETS + 13  # of a RECEIVE_CONTINUATION beside its octets
 LARGE_BODY_OCTETS_MAX: Final = 1 << 30  # held in memory, because programs get a message in one piece
+PACKED: Final = key_octets(COMPRESSED)
+CUT: Final = "the connection was lost"
+GIVEN_BACK: Final = "it was given back"
 SETTLES_BY_RANGE: Final = (Mode.AUTO, Mode.DUPS_OK)
 
 
@@ -109,6 +113,78 @@ class Delivery(DeliveryPort):
         self.owner.session.confirm(self.era, answer)
 
 
+class Piece:
+    """Octets of a body, and the credit that they took."""
+
+    def __init__(self, body: bytes, size: i64, last: bool) -> None:
+        self.body: bytes = body
+        self.size: i64 = size
+        self.last: bool = last
+
+
+class PiecewiseDelivery(Delivery):
+    """A large message that is handed out while it comes. What waits here is within the window of its consumer."""
+
+    def __init__(self, consumer: ConsumerCore, octets: bytes, number: i64, count: i64) -> None:
+        super().__init__(consumer, octets, number, 0, count)
+        self.pieces: deque[Piece] = deque()
+        self.complete: bool = False  # the last piece came
+        self.broken: str = ""
+        self.skipped: bool = False
+
+    def came(self, piece: Piece) -> None:
+        """A piece came."""
+        self.complete = piece.last
+        self.pieces.append(piece)
+        if self.skipped:
+            self.skip()
+
+    def comes_in_pieces(self) -> bool:
+        """Tell that it does."""
+        return True
+
+    def body(self) -> object:
+        """Raises Inexpressible."""
+        raise Inexpressible("this body came in pieces", remedy="it is where it was written to")
+
+    def piece(self) -> bytes:
+        """Return the next octets, whose credit is given again now."""
+        while self.pieces:
+            piece = self.pieces.popleft()
+            self._give_back(piece)
+            if piece.body:
+                return piece.body
+        if self.broken:
+            raise Unreachable(f"the rest of a message did not come: {self.broken}", remedy="expect it again")
+        return b""
+
+    def is_whole(self) -> bool:
+        """Tell whether every piece was handed out."""
+        return self.complete and not self.pieces and not self.broken
+
+    def skip(self) -> None:
+        """The rest is not wanted; it still comes, and its credit is given again."""
+        self.skipped = True
+        while self.pieces:
+            self._give_back(self.pieces.popleft())
+
+    def forget(self, why: str, *, credit: bool) -> None:
+        """What is not handed out never will be; ``credit``: what it took is given again, to the same wire."""
+        if not self.is_whole():
+            self.broken = why  # before anything is taken away: what is cut short must not look complete
+        self.live = False
+        if credit:
+            self.skip()
+        self.pieces.clear()
+
+    def _give_back(self, piece: Piece) -> None:
+        window = self.owner.window
+        if piece.last:
+            window.handed(piece.size)
+        else:
+            window.piece(piece.size)
+
+
 class ConsumerCore(ConsumerPort):
     """One consumer: what waits in it, what was handed out, and the credit that is to be given again."""
 
@@ -128,6 +204,7 @@ class ConsumerCore(ConsumerPort):
         self.large: ReceiveLarge | None = None
         self.pieces: list[bytes] = []
         self.pieces_octets: i64 = 0
+        self.coming: PiecewiseDelivery | None = None  # in place of ``large``, where it is handed out while it comes
         self.forcing: i64 = 0  # forced deliveries that were not answered yet
         self.pull_due: i64 = NEVER
 
@@ -145,13 +222,40 @@ class ConsumerCore(ConsumerPort):
             self.pieces.clear()
             self.pieces_octets = 0
             self.window.piece(len(packet.headers) + LARGE_OCTETS)
+            if self.wish.in_pieces and not self.closed and not self.session.dropping:
+                self._begin(packet)
         elif isinstance(packet, ReceiveContinuation):
             self._gather(packet)
 
+    def _begin(self, packet: ReceiveLarge) -> None:
+        """Hand out a large message while it comes, if its body is octets and nothing else."""
+        octets = joined(b"", packet.headers)
+        headers = read_headers(octets, headers_at(octets))
+        if headers.kind != TYPE_BYTES or find(octets, headers.properties_at, PACKED) >= 0:
+            return
+        self.large = None
+        self.coming = PiecewiseDelivery(self, octets, headers.number, packet.delivery_count)
+        self.inbox.append(self.coming)
+        self.wake()
+
     def _gather(self, packet: ReceiveContinuation) -> None:
-        """Take a piece of a large message, whose octets are asked for again at once: it could be above the window."""
+        """Take a piece of a large message, whose octets are asked for again at once: it could be above the window.
+
+        Of one that is handed out while it comes, they are asked for again when somebody took them.
+        """
         large = self.large
         size = len(packet.body) + PIECE_OCTETS
+        coming = self.coming
+        if coming is not None:
+            last = not packet.continues
+            answered = last and self.window.came(size)
+            if last:
+                self.coming = None
+            coming.came(Piece(packet.body, size, last))
+            if answered and coming.skipped:
+                self.window.pull()  # nobody had it: the one that was asked for is still to come
+            self.wake()
+            return
         if large is None or packet.continues:
             self.window.piece(size)
         if large is None:
@@ -206,6 +310,7 @@ class ConsumerCore(ConsumerPort):
             delivery = inbox.popleft()
             self.window.handed(delivery.size)
             if self._is_over(delivery):
+                delivery.skip()
                 if self.window.octets == 0 and not inbox:
                     self.window.pull()  # the one that was asked for is still to come
                 continue
@@ -297,16 +402,18 @@ class ConsumerCore(ConsumerPort):
         inbox, self.inbox = self.inbox, deque()
         for delivery in inbox:
             self.window.handed(delivery.size)
+            _forget(delivery, GIVEN_BACK, True)
         for delivery in self.handed.values():
-            delivery.live = False
+            _forget(delivery, GIVEN_BACK, True)
         self.handed.clear()
         self.drop_large()
 
     def drop_large(self) -> None:
         """Forget a large message that is not complete: a server that rolls back writes no more of it."""
-        if self.large is not None:
+        if self.large is not None or self.coming is not None:
             self.window.cut()
         self.large = None
+        self.coming = None
         self.pieces.clear()
 
     # -- its life ------------------------------------------------------------------------------------------------------
@@ -329,14 +436,17 @@ class ConsumerCore(ConsumerPort):
     def lost(self) -> None:
         """The wire is gone, and with it all that came by it."""
         for delivery in self.inbox:
-            delivery.live = False
+            _forget(delivery, CUT, False)
         self.window.lost(len(self.inbox) > 0)
         self.inbox.clear()
         for delivery in self.handed.values():
-            delivery.live = False
+            _forget(delivery, CUT, False)
         self.handed.clear()
         self.processed = 0
         self.large = None
+        if self.coming is not None:
+            self.coming = None
+            self.wake()  # somebody may wait for the next piece
         self.pieces.clear()
         self.forcing = 0
 
@@ -344,6 +454,9 @@ class ConsumerCore(ConsumerPort):
         """Nothing comes any more."""
         if not self.ended:
             self.ended = why
+        if self.coming is not None:
+            self.coming.forget(why, credit=False)
+            self.coming = None
         self.wake()
 
     def close(self) -> None:
@@ -370,6 +483,13 @@ class ConsumerCore(ConsumerPort):
             requests.ask(CloseConsumer(consumer=self.number), nobody)
         if self.place.is_own:
             requests.ask(DeleteQueue(queue=self.place.queue), nobody)
+
+
+def _forget(delivery: Delivery, why: str, credit: bool) -> None:
+    """``delivery`` settles nothing any more: the server gives its message to somebody again."""
+    delivery.live = False
+    if isinstance(delivery, PiecewiseDelivery):
+        delivery.forget(why, credit=credit)
 
 
 def nobody(packet: Packet | None, error: EntrepotError | None) -> None:

@@ -13,6 +13,7 @@ from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.protocols.artemis.conversation.messages import address_and_routing, compose
 from entrepot.protocols.artemis.conversation.owner import Owner
 from entrepot.protocols.artemis.conversation.places import Preparing
+from entrepot.protocols.artemis.conversation.streaming import Stream
 from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, ROUTING_NONE
 from entrepot.protocols.artemis.headers import headers_at
 from entrepot.protocols.artemis.packets import (
@@ -25,7 +26,7 @@ from entrepot.protocols.artemis.packets import (
     SendLarge,
 )
 from entrepot.protocols.conversing.content import Outgoing
-from entrepot.protocols.conversing.port import Answer, ProducerPort
+from entrepot.protocols.conversing.port import Answer, ProducerPort, StreamPort
 
 NO_ANSWER: Final = 0  # the correlation of a send that wants none
 
@@ -117,6 +118,12 @@ class ProducerCore(ProducerPort):
         else:
             self._ask(packets, address, len(octets), answer, bool(mark))
         return True
+
+    def stream(self, outgoing: Outgoing) -> StreamPort:
+        """Begin a message in pieces, to where this producer sends."""
+        identity = self.session.identity
+        octets = compose(outgoing, self.address, self.routing, identity.user_id(), identity.client_id, "")
+        return Stream(self.session, self.sender, self.address, octets[headers_at(octets) :])
 
     def _ask(self, packets: list[Packet], address: str, octets: i64, answer: Answer, again: bool) -> None:
         """Send what is answered, when there is credit."""
