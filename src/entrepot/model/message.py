@@ -296,6 +296,7 @@ class Message(Facts):
         self.redelivered: bool = False
         self.escaped: bool = False
         self.watched: bool = False  # its trace is recorded: each fact about it is told to who follows such messages
+        self.untraced: bool = False  # who read its octets saw that no `traceparent` is in them; False: nobody looked
         self.rare: Rare | None = None
 
     @property

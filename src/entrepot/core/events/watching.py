@@ -2,7 +2,8 @@
 
 A send asks `Watch.takes` once. A message with a W3C context is watched if its producer recorded it; one without begins
 a trace by the ratio. Between two that do lie as many as one number says, drawn for each gap, so the others cost a count
-down. What their octets say of a context is looked up by `Language.context`, which opens nothing.
+down. Where who reads the octets of a message cannot but see that there is no context, `Message.untraced` says so; of
+others it is looked up by `Language.context`, which opens nothing.
 
 A watched message carries `Message.watched`, one bit that whoever hands it on tests, and an internal annotation that the
 journal keeps: ``<traceparent of the broker's own span> <ms since 1970 when it came>``. So nothing is remembered beside
@@ -158,10 +159,25 @@ class Watch:
         self.begun += 1
         return True
 
+    def passes_over(self, message: Message) -> bool:
+        """Return whether ``message`` is surely not watched, and count it; False: ask `takes`.
+
+        Nearly every message ends here, so this is all that most of them cost.
+        """
+        if message.untraced and self.passing > 0:
+            self.passing -= 1
+            return True
+        return False
+
     def takes(self, message: Message, address: str, routing: i64, wall: i64) -> bool:
-        """Return whether ``message``, which is sent to ``address``, is watched from now on; if so, tell of it."""
-        context = message.language.context(message)
-        if self.honours and context != ABSENT:
+        """Return whether ``message``, which is sent to ``address``, is watched from now on; if so, tell of it.
+
+        Its octets are looked through only where that can change the answer.
+        """
+        context = ABSENT
+        if self.honours and not message.untraced:
+            context = message.language.context(message)
+        if context != ABSENT:
             if context == UNSAMPLED or message.watched:
                 return False
             created = context_of(message)
@@ -172,11 +188,17 @@ class Watch:
         else:
             if not self._drawn() or message.watched:
                 return False
-            created = None if context == ABSENT else context_of(message)
+            created = None if self.honours else self._said_of(message)
         if address.startswith(OWN) or not self._may_begin(wall):
             return False
         self._begin(message, Place("", address, routing), created, wall)
         return True
+
+    def _said_of(self, message: Message) -> TraceContext | None:
+        """Return what its producer wrote on ``message``, which is drawn whatever that says."""
+        if message.untraced or message.language.context(message) == ABSENT:
+            return None
+        return context_of(message)
 
     def _begin(self, message: Message, place: Place, created: TraceContext | None, wall: i64) -> None:
         trace = self._fresh(16) if created is None else created.trace

@@ -33,6 +33,7 @@ from entrepot.protocols.mqtt.schema import (
     TOO_MANY,
     TOPIC_ALIAS,
     UNSPECIFIED,
+    USER_PROPERTY,
     V5,
     WRONG_ALIAS,
     WRONG_FORMAT,
@@ -123,6 +124,7 @@ class Sending:
             message.raw, message.body_at = packed(properties, payload)
         else:
             message.raw = reader.data[reader.payload_at : reader.end]
+        message.untraced = USER_PROPERTY not in properties
         message.timestamp = broker.wall
         message.origin = session.number
         if qos > 0:

@@ -35,6 +35,9 @@ START: Final = 0  # what an incomplete frame lacks: its command line
 HEADERS: Final = 1  # header lines, from ``line_at`` on
 BODY: Final = 2  # octets of the body, or its NUL
 
+SEEN_PERSISTENT: Final = 1  # headers that this frame has: the first of these counts
+SEEN_CONTEXT: Final = 2  # a W3C context of a trace
+
 NUL: Final = 0
 LF: Final = 10
 CR: Final = 13
@@ -79,7 +82,7 @@ class Reader:
         self.subscription_at: i64 = 0
         self.subscription_end: i64 = 0
         self.persistent: bool = False
-        self.persistent_seen: bool = False
+        self.seen: i64 = 0  # which of SEEN_...
         self.escaped: bool = False  # the headers hold a backslash, or a CR that STOMP 1.2 would escape
         self.returns: bool = False  # a header line ends in CR LF
         self.length: i64 = -1  # of content-length
@@ -222,7 +225,7 @@ class Reader:
         self.message_id_end = 0
         self.subscription_end = 0
         self.persistent = False
-        self.persistent_seen = False
+        self.seen = 0
         self.escaped = False
         self.returns = False
         self.length = -1
@@ -316,8 +319,8 @@ class Reader:
                 self.receipt_at = value
                 self.receipt_end = stop
         elif length == 10 and first == 112 and _same(data, at, b"persistent"):
-            if not self.persistent_seen:
-                self.persistent_seen = True
+            if not self.seen & SEEN_PERSISTENT:
+                self.seen |= SEEN_PERSISTENT
                 self.persistent = _is_true(data, value, stop)
         elif not sending:
             self._ack_header(data, at, length, value, stop)
@@ -335,6 +338,9 @@ class Reader:
         if self.staging and length == 5 and _same(data, at, b"stage"):
             self._note(b"stage", data[colon + 1 : stop])
             return False
+        if length == 11 and data[at] == 116 and _same(data, at, b"traceparent"):
+            self.seen |= SEEN_CONTEXT
+            return True
         if not _may_be_special(data[at], length):
             return True
         name = data[at:colon]

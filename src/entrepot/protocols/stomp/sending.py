@@ -17,7 +17,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.serving.pace import DiskPace
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp.answers import Answers
-from entrepot.protocols.stomp.codec import Reader
+from entrepot.protocols.stomp.codec import SEEN_CONTEXT, Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from entrepot.protocols.stomp.escapes import V10, V11, V12, decode_headers, octets_of, text_of
 from entrepot.protocols.stomp.headers import whole_number, write_headers
@@ -59,6 +59,7 @@ class Sending:
         tail = reader.tail()
         message = Message(STOMP_LANGUAGE, target.name, tail)
         message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
+        message.untraced = not reader.seen & SEEN_CONTEXT
         message.timestamp = broker.wall
         message.origin = self.number
         message.durable = reader.persistent
@@ -75,6 +76,7 @@ class Sending:
         tail = reader.tail()
         message = Message(STOMP_LANGUAGE, "", tail)
         message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
+        message.untraced = not reader.seen & SEEN_CONTEXT
         self._submit(message, reader.destination(), reader.receipt())
 
     def _submit(self, message: Message, written: bytes, receipt: bytes) -> None:
