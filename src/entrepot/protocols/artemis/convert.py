@@ -12,11 +12,12 @@ from __future__ import annotations
 from _blake2 import blake2b  # `hashlib` would load OpenSSL into every broker
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, u8
 
 from entrepot.base.errors import EntrepotError
 from entrepot.base.inflation import INFLATED_OCTETS_MAX, inflate
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
+from entrepot.base.trace_context import ABSENT, TRACEPARENT, WINDOW, peek_wide, wide_said_at
 from entrepot.model import address as names
 from entrepot.model.ids import uuid_text
 from entrepot.model.message import (
@@ -40,7 +41,6 @@ from entrepot.model.message import (
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING, original_number
 from entrepot.model.predicate import Value
-from entrepot.model.trace_context import TRACEPARENT, WINDOW, peek_wide
 from entrepot.protocols.artemis import properties as typed
 from entrepot.protocols.artemis.bodies import (
     map_body,
@@ -138,8 +138,8 @@ _NOTED: Final[dict[bytes, str]] = {
 }
 _OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in _BETWEEN_NODES}
 _UNDERSCORE: Final = ord("_")
-_TRACE_FIRST: Final = ord(TRACEPARENT[0])
-_TRACE_OCTETS: Final = 2 * len(TRACEPARENT)
+_TRACE_FIRST: Final = ord("t")
+_K_TRACE: Final = key_octets(TRACEPARENT)
 
 
 class CoreLanguage(Language):
@@ -334,7 +334,7 @@ def message_of(octets: bytes, default_address: str) -> Message:
     """
     at = headers_at(octets)
     headers = read_headers(octets, at)
-    rare, octets, untraced = _read_rare(octets, headers)
+    rare, octets, context = _read_rare(octets, headers)
     address = default_address if headers.address is None else headers.address
     if octets[at + 8] != 1:  # no address; or one behind another octet than the one that Java writes
         octets = readdressed(octets, at, address)
@@ -345,7 +345,7 @@ def message_of(octets: bytes, default_address: str) -> Message:
     message.expiration = max(headers.expiration, 0)
     message.priority = min(max(headers.priority, 0), HIGHEST_PRIORITY)
     message.rare = rare
-    message.untraced = untraced
+    message.context = u8(context)
     return message
 
 
@@ -354,21 +354,18 @@ def large_message_of(headers: bytes, default_address: str) -> Message:
     return message_of(NO_BODY + headers, default_address)
 
 
-def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes, bool]:
-    """Return what few messages carry, the octets without what stands behind the properties, whether none is a trace's.
-
-    The name of that is told by its length and its first letter here: to take another for it does no harm.
-    """
+def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes, i64]:
+    """Return what few messages carry, the octets without what is behind the properties, what these say of a trace."""
     source = OctetsReader(octets, headers.properties_at, len(octets))
     rare: Rare | None = None
-    untraced = True
+    context: i64 = ABSENT
     for _ in range(typed.entries_of(source)):
         length = source.int32()
         at = source.take(length)
         first: i64 = octets[at] if length > 0 else 0
         name = _NOTED.get(octets[at : at + length]) if first == _UNDERSCORE else None
-        if first == _TRACE_FIRST and length == _TRACE_OCTETS:
-            untraced = False
+        if first == _TRACE_FIRST and octets[at : at + length] == _K_TRACE:
+            context = max(context, wide_said_at(octets, at + length + 5))
         kind = source.byte()
         if name is None:
             typed.skip_value(source, kind)
@@ -380,7 +377,7 @@ def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes, boo
         octets = octets[: source.at]
     if rare is not None and (rare.bridged or rare.internal is not None):  # between brokers: clients are not to see it
         octets = typed.without(octets, headers.properties_at, _OF_BRIDGES)
-    return rare, octets, untraced
+    return rare, octets, context
 
 
 def _note(rare: Rare, name: str, value: object) -> None:

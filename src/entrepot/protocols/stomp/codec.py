@@ -21,6 +21,7 @@ from librt.strings import BytesWriter, read_i64_le
 from mypy_extensions import i64
 
 from entrepot.base.errors import LimitExceeded, MalformedFrame
+from entrepot.base.trace_context import said_at
 from entrepot.protocols.stomp.commands import ACK, COMMANDS, CONNECT, LARGE, NEED_MORE, SEND, SUBSCRIBE, UNSUBSCRIBE
 from entrepot.protocols.stomp.escapes import V10, V12, decode_headers
 from entrepot.protocols.stomp.options import StompOptions
@@ -36,7 +37,7 @@ HEADERS: Final = 1  # header lines, from ``line_at`` on
 BODY: Final = 2  # octets of the body, or its NUL
 
 SEEN_PERSISTENT: Final = 1  # headers that this frame has: the first of these counts
-SEEN_CONTEXT: Final = 2  # a W3C context of a trace
+CONTEXT_AT: Final = 1  # from this bit on: what a W3C context says, as `said_at` has it; 0 for none
 
 NUL: Final = 0
 LF: Final = 10
@@ -339,7 +340,8 @@ class Reader:
             self._note(b"stage", data[colon + 1 : stop])
             return False
         if length == 11 and data[at] == 116 and _same(data, at, b"traceparent"):
-            self.seen |= SEEN_CONTEXT
+            if not self.seen >> CONTEXT_AT:  # of a repeated one the first counts
+                self.seen |= said_at(data, colon + 1) << CONTEXT_AT
             return True
         if not _may_be_special(data[at], length):
             return True
