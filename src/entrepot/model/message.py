@@ -38,11 +38,11 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64, mypyc_attr, u8
 
 from entrepot.base.errors import CorruptJournal, Fault, Refused
+from entrepot.base.trace_context import ABSENT, UNASKED
 from entrepot.model.predicate import Facts, Value
-from entrepot.model.trace_context import ABSENT
 
 ENVELOPE_LAYOUT: Final = 1
 ENVELOPE_STRETCHES: Final = 2
@@ -296,6 +296,7 @@ class Message(Facts):
         self.redelivered: bool = False
         self.escaped: bool = False
         self.watched: bool = False  # its trace is recorded: each fact about it is told to who follows such messages
+        self.context: u8 = UNASKED  # what its octets say of a `traceparent`, as who read them saw: `trace_context`
         self.rare: Rare | None = None
 
     @property

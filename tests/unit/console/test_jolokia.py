@@ -35,6 +35,10 @@ FACTS = {
     "addressMemoryUsagePercentage": 0,
     "globalMaxSize": 5,
     "diskStoreUsage": 0.5,
+    "diskStoreLimit": 1000,
+    "diskTempUsage": 0.25,
+    "diskTempLimit": 400,
+    "totalConnectionCount": 3,
     "uptime": "1 second",
     "uptimeMillis": 1000,
 }

@@ -14,7 +14,7 @@ from entrepot.management.spans import CLIENT, SERVER, Span, SpanMaker, body_octe
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from kit import MILLISECOND, Rig
-from unit.model.test_trace_context import SAMPLED, SPAN, TRACE, in_each_language, stomp
+from unit.base.test_trace_context import SAMPLED, SPAN, TRACE, in_each_language, stomp
 
 
 class Traced:

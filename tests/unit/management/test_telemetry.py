@@ -22,7 +22,7 @@ from entrepot.management.telemetry import (
     telemetry_options,
 )
 from kit import Rig
-from unit.model.test_trace_context import SPAN, TRACE
+from unit.base.test_trace_context import SPAN, TRACE
 
 URL = "http://localhost:4318"
 

@@ -24,7 +24,8 @@ from entrepot.core.operators.views import QueueView
 DOMAIN: Final = "org.apache.activemq"
 FACTS: Final = (
     "name,version,nodeID,uptime,uptimeMillis,active,connectionCount,totalConsumerCount,totalMessageCount,"
-    "totalMessagesAdded,totalMessagesAcknowledged,addressMemoryUsagePercentage,globalMaxSize,diskStoreUsage,acceptorsAsJSON"
+    "totalMessagesAdded,totalMessagesAcknowledged,addressMemoryUsagePercentage,globalMaxSize,diskStoreUsage,acceptorsAsJSON,"
+    "diskStoreLimit,diskTempLimit,diskTempUsage,totalConnectionCount"
 )
 
 BROKER: Final[Readers] = {
@@ -38,13 +39,17 @@ BROKER: Final[Readers] = {
     "Queues": lambda row: row["_queues"],
     "Slave": lambda row: not row["active"],
     "StatisticsEnabled": lambda row: True,
+    "StoreLimit": lambda row: row["diskStoreLimit"],
     "StorePercentUsage": lambda row: round(100 * float(row["diskStoreUsage"])),
+    "TempLimit": lambda row: row["diskTempLimit"],
+    "TempPercentUsage": lambda row: round(100 * float(row["diskTempUsage"])),
     "TemporaryQueues": lambda row: row["_temporaries"],
     "Topics": lambda row: row["_topics"],
     "QueueSubscribers": lambda row: row["_queue_subscribers"],
     "TopicSubscribers": lambda row: row["_topic_subscribers"],
     "DurableTopicSubscribers": lambda row: row["_durables"],
     "InactiveDurableTopicSubscribers": lambda row: row["_inactive"],
+    "TotalConnectionsCount": lambda row: row["totalConnectionCount"],
     "TotalConsumerCount": lambda row: row["totalConsumerCount"],
     "TotalDequeueCount": lambda row: row["totalMessagesAcknowledged"],
     "TotalEnqueueCount": lambda row: row["totalMessagesAdded"],

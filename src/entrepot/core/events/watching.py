@@ -1,8 +1,9 @@
 """Which messages are watched, so that their traces are recorded (OpenTelemetry), and how far they came. [C]
 
-A send asks `Watch.takes` once. A message with a W3C context is watched if its producer recorded it; one without begins
-a trace by the ratio. Between two that do lie as many as one number says, drawn for each gap, so the others cost a count
-down. What their octets say of a context is looked up by `Language.context`, which opens nothing.
+A send asks `Watch` once. A message with a W3C context is watched if its producer recorded it; one without begins a
+trace by the ratio. Between two that do lie as many as one number says, drawn for each gap, so the others cost a count
+down. Who reads the octets of a message and sees its headers anyway notes in `Message.context` what they say; of others
+it is looked up by `Language.context`, which opens nothing.
 
 A watched message carries `Message.watched`, one bit that whoever hands it on tests, and an internal annotation that the
 journal keeps: ``<traceparent of the broker's own span> <ms since 1970 when it came>``. So nothing is remembered beside
@@ -21,22 +22,23 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import Entropy
 from entrepot.base.errors import EntrepotError
-from entrepot.core.events.facts import MESSAGE_WATCHED, Hub, MessageFact, Place
-from entrepot.journal.log import JournalCore
-from entrepot.journal.ports import Waiter
-from entrepot.model.address import UNTYPED
-from entrepot.model.message import LANGUAGE_AMQP, WATCHED, Message
-from entrepot.model.trace_context import (
+from entrepot.base.trace_context import (
     ABSENT,
     LENGTH,
     TRACEPARENT,
     TRACESTATE,
+    UNASKED,
     UNSAMPLED,
     TraceContext,
     parse,
     said,
     state_of,
 )
+from entrepot.core.events.facts import MESSAGE_WATCHED, Hub, MessageFact, Place
+from entrepot.journal.log import JournalCore
+from entrepot.journal.ports import Waiter
+from entrepot.model.address import UNTYPED
+from entrepot.model.message import LANGUAGE_AMQP, WATCHED, Message
 
 HOP: Final = "entrepot_traceparent"  # an identifier of Java, as names of properties must be
 OWN: Final = ("ActiveMQ.Advisory.", "activemq.notifications", "activemq.management", "$sys.")
@@ -158,10 +160,24 @@ class Watch:
         self.begun += 1
         return True
 
+    def passes_over(self, message: Message) -> bool:
+        """Return whether ``message`` is surely not watched, and count it; False: ask `takes`.
+
+        Nearly every message ends here, so this is all that most of them cost.
+        """
+        context = message.context
+        if context == ABSENT and self.passing > 0:
+            self.passing -= 1
+            return True
+        return context == UNSAMPLED and self.honours
+
     def takes(self, message: Message, address: str, routing: i64, wall: i64) -> bool:
-        """Return whether ``message``, which is sent to ``address``, is watched from now on; if so, tell of it."""
-        context = message.language.context(message)
-        if self.honours and context != ABSENT:
+        """Return whether ``message``, which is sent to ``address``, is watched from now on; if so, tell of it.
+
+        Its octets are looked through only where that can change the answer.
+        """
+        context = self._context(message) if self.honours else ABSENT
+        if context != ABSENT:
             if context == UNSAMPLED or message.watched:
                 return False
             created = context_of(message)
@@ -172,11 +188,19 @@ class Watch:
         else:
             if not self._drawn() or message.watched:
                 return False
-            created = None if context == ABSENT else context_of(message)
+            created = None if self.honours else self._said_of(message)
         if address.startswith(OWN) or not self._may_begin(wall):
             return False
         self._begin(message, Place("", address, routing), created, wall)
         return True
+
+    def _said_of(self, message: Message) -> TraceContext | None:
+        """Return what its producer wrote on ``message``, which is drawn whatever that says."""
+        return None if self._context(message) == ABSENT else context_of(message)
+
+    def _context(self, message: Message) -> i64:
+        known = i64(message.context)
+        return known if known != UNASKED else message.language.context(message)
 
     def _begin(self, message: Message, place: Place, created: TraceContext | None, wall: i64) -> None:
         trace = self._fresh(16) if created is None else created.trace

@@ -31,10 +31,16 @@ from entrepot.core.operators.tables import Page
 from entrepot.core.operators.tally import prepared_json
 from entrepot.core.operators.where import Search
 from entrepot.core.queue.queue import MAYBE_DELIVERED
+from entrepot.journal.limits import NO_LIMIT, SHARE
 from entrepot.model.address import ROUTING_NAMES
 from entrepot.model.connected import SessionView
 
 CLOSED: Final = "an operator closed it"
+
+
+def bounded(limit: int) -> int:
+    """Return a limit of octets as operators are told it: 0 for none, or where the disk is not known."""
+    return 0 if limit >= NO_LIMIT // SHARE else limit
 
 
 class BrokerControl(Control):
@@ -76,6 +82,9 @@ class BrokerControl(Control):
             "addressMemoryUsage": lambda: int(broker.memory.used),
             "addressMemoryUsagePercentage": lambda: 100 * int(broker.memory.used) // int(broker.memory.limit),
             "diskStoreUsage": self._disk_usage,
+            "diskStoreLimit": self._disk_limit,
+            "diskTempLimit": self._temp_limit,
+            "diskTempUsage": self._temp_usage,
             "globalMaxSize": lambda: int(broker.memory.limit),
             "uptime": lambda: spoken(self._uptime()),
             "uptimeMillis": self._uptime,
@@ -205,9 +214,20 @@ class BrokerControl(Control):
 
     def _disk_usage(self) -> float:
         """Return how much of what the journal may take is taken, 0 to 1; of the disk where there is no limit."""
+        most = self._disk_limit()
+        return int(self.broker.journal.space.limits.stored) / most if most > 0 else 0.0
+
+    def _disk_limit(self) -> int:
         limits = self.broker.journal.space.limits
-        most = min(int(limits.store), int(limits.capacity) or int(limits.store))
-        return int(limits.stored) / most if most > 0 else 0.0
+        return bounded(min(int(limits.store), int(limits.capacity) or int(limits.store)))
+
+    def _temp_limit(self) -> int:
+        return bounded(int(self.broker.journal.space.limits.temp_now))
+
+    def _temp_usage(self) -> float:
+        """Return how much of its share of the disk what may be lost has taken, 0 to 1."""
+        most = self._temp_limit()
+        return int(self.broker.journal.space.paged()) / most if most > 0 else 0.0
 
     def _acceptors(self) -> list[dict[str, object]]:
         return [{"name": name, "uri": uri} for name, uri in self.census.places()]

@@ -107,7 +107,11 @@ class Sending(ScheduleOutlet):
         if target.version != self.table.version:
             self.addresses.refresh(target)
         watch = self.host.watch
-        if watch is not None and watch.takes(message, target.name, target.routing, self.host.wall):
+        if (
+            watch is not None
+            and not watch.passes_over(message)
+            and watch.takes(message, target.name, target.routing, self.host.wall)
+        ):
             return self._send_watched(message, target, watch)
         if message.rare is None and not target.stamps and not target.careful:
             queue = target.only
@@ -126,7 +130,11 @@ class Sending(ScheduleOutlet):
         if target.version != self.table.version:
             self.addresses.refresh(target)
         watch = self.host.watch
-        if watch is not None and watch.takes(message, target.name, target.routing, self.host.wall):
+        if (
+            watch is not None
+            and not watch.passes_over(message)
+            and watch.takes(message, target.name, target.routing, self.host.wall)
+        ):
             self.host.postponed = postponed
             try:
                 self._send_watched(message, target, watch)

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError
 from entrepot.base.primitive import plain
+from entrepot.base.trace_context import ABSENT, TRACEPARENT, WINDOW, peek
 from entrepot.model import address as names
 from entrepot.model.message import (
     BODY_BYTES,
@@ -33,7 +34,6 @@ from entrepot.model.message import (
     register,
 )
 from entrepot.model.predicate import Value
-from entrepot.model.trace_context import WINDOW, peek
 from entrepot.protocols.amqp.identities import identity_of
 from entrepot.protocols.amqp.performatives import Properties
 from entrepot.protocols.amqp.primitives import Described, Exact, Source
@@ -277,8 +277,13 @@ def _arrived(octets: bytes, sections: Sections, wall: i64) -> Arrived:
     if ttl > 0:
         message.expiration = wall + ttl
     routing = names.UNTYPED
+    untraced = sections.application_at < 0
     if sections.annotations_at >= 0:
-        routing = _annotations(message, map_in(octets, sections.annotations_at), wall)
+        annotations = map_in(octets, sections.annotations_at)
+        untraced = untraced and TRACEPARENT not in annotations
+        routing = _annotations(message, annotations, wall)
+    if untraced:
+        message.context = ABSENT
     if sections.application_at >= 0 and _DUPLICATE_OCTETS in octets[sections.application_at : sections.application_end]:
         _note_duplicate(message, map_in(octets, sections.application_at).get(DUPLICATE))
     return Arrived(message, to, routing)

@@ -9,6 +9,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Inexpressible
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
+from entrepot.base.trace_context import TRACEPARENT
 from entrepot.model import address as names
 from entrepot.model.message import (
     BODY_BYTES,
@@ -23,7 +24,6 @@ from entrepot.model.message import (
     Rare,
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ADDRESS, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING
-from entrepot.model.trace_context import TRACEPARENT
 from entrepot.protocols.amqp.convert import (
     AMQP_LANGUAGE,
     DESTINATION_TYPE,

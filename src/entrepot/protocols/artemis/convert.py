@@ -12,11 +12,12 @@ from __future__ import annotations
 from _blake2 import blake2b  # `hashlib` would load OpenSSL into every broker
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, u8
 
 from entrepot.base.errors import EntrepotError
 from entrepot.base.inflation import INFLATED_OCTETS_MAX, inflate
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
+from entrepot.base.trace_context import ABSENT, TRACEPARENT, WINDOW, peek_wide, wide_said_at
 from entrepot.model import address as names
 from entrepot.model.ids import uuid_text
 from entrepot.model.message import (
@@ -40,7 +41,6 @@ from entrepot.model.message import (
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING, original_number
 from entrepot.model.predicate import Value
-from entrepot.model.trace_context import WINDOW, peek_wide
 from entrepot.protocols.artemis import properties as typed
 from entrepot.protocols.artemis.bodies import (
     map_body,
@@ -143,6 +143,8 @@ _UNDERSCORE: Final = ord("_")
 IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
 _OF_VERSION: Final = [bytes([octet & 0x0F | 0x80]) for octet in range(256)]
 _OF_VARIANT: Final = [bytes([octet & 0x3F | 0x80]) for octet in range(256)]
+_TRACE_FIRST: Final = ord("t")
+_K_TRACE: Final = key_octets(TRACEPARENT)
 
 
 class CoreLanguage(Language):
@@ -337,7 +339,7 @@ def message_of(octets: bytes, default_address: str) -> Message:
     """
     at = headers_at(octets)
     headers = read_headers(octets, at)
-    rare, octets = _read_rare(octets, headers)
+    rare, octets, context = _read_rare(octets, headers)
     address = default_address if headers.address is None else headers.address
     if octets[at + 8] != 1:  # no address; or one behind another octet than the one that Java writes
         octets = readdressed(octets, at, address)
@@ -348,6 +350,7 @@ def message_of(octets: bytes, default_address: str) -> Message:
     message.expiration = max(headers.expiration, 0)
     message.priority = min(max(headers.priority, 0), HIGHEST_PRIORITY)
     message.rare = rare
+    message.context = u8(context)
     return message
 
 
@@ -356,14 +359,18 @@ def large_message_of(headers: bytes, default_address: str) -> Message:
     return message_of(NO_BODY + headers, default_address)
 
 
-def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes]:
-    """Return what few messages carry, and the octets without what stands behind the properties."""
+def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes, i64]:
+    """Return what few messages carry, the octets without what is behind the properties, what these say of a trace."""
     source = OctetsReader(octets, headers.properties_at, len(octets))
     rare: Rare | None = None
+    context: i64 = ABSENT
     for _ in range(typed.entries_of(source)):
         length = source.int32()
         at = source.take(length)
-        name = _NOTED.get(octets[at : at + length]) if length > 0 and octets[at] == _UNDERSCORE else None
+        first: i64 = octets[at] if length > 0 else 0
+        name = _NOTED.get(octets[at : at + length]) if first == _UNDERSCORE else None
+        if first == _TRACE_FIRST and octets[at : at + length] == _K_TRACE:
+            context = max(context, wide_said_at(octets, at + length + 5))
         kind = source.byte()
         if name is None:
             typed.skip_value(source, kind)
@@ -375,7 +382,7 @@ def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes]:
         octets = octets[: source.at]
     if rare is not None and (rare.bridged or rare.internal is not None):  # between brokers: clients are not to see it
         octets = typed.without(octets, headers.properties_at, _OF_BRIDGES)
-    return rare, octets
+    return rare, octets, context
 
 
 def _note(rare: Rare, name: str, value: object) -> None:

@@ -19,6 +19,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import InvalidDestination, PeerError
+from entrepot.base.trace_context import ABSENT, WINDOW, peek
 from entrepot.model import address as names
 from entrepot.model.message import (
     BODY_BYTES,
@@ -32,7 +33,6 @@ from entrepot.model.message import (
     register,
 )
 from entrepot.model.predicate import Value
-from entrepot.model.trace_context import ABSENT, WINDOW, peek
 from entrepot.protocols.mqtt.codec import (
     Properties,
     properties_octets,

@@ -12,13 +12,13 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import BodyLost, EntrepotError, LimitExceeded
+from entrepot.base.trace_context import TRACEPARENT
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Rest
 from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import Destination
 from entrepot.model.message import LANGUAGE_MQTT, Message
-from entrepot.model.trace_context import TRACEPARENT
 from entrepot.protocols.large_body import COMMON, CommonBody, Fit, known_length, length_of
 from entrepot.protocols.mqtt.codec import properties_octets, read_variable, write_octets, write_short, write_variable
 from entrepot.protocols.mqtt.convert import KEPT, LIVE, MQTT_LANGUAGE, RETAINS, Said, qos_of, said_in_mqtt

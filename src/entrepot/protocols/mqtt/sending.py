@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.errors import AccessDenied, AddressFull, EntrepotError, InvalidDestination, Refused, StorageError
+from entrepot.base.trace_context import ABSENT
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED
@@ -33,6 +34,7 @@ from entrepot.protocols.mqtt.schema import (
     TOO_MANY,
     TOPIC_ALIAS,
     UNSPECIFIED,
+    USER_PROPERTY,
     V5,
     WRONG_ALIAS,
     WRONG_FORMAT,
@@ -123,6 +125,8 @@ class Sending:
             message.raw, message.body_at = packed(properties, payload)
         else:
             message.raw = reader.data[reader.payload_at : reader.end]
+        if USER_PROPERTY not in properties:
+            message.context = ABSENT
         message.timestamp = broker.wall
         message.origin = session.number
         if qos > 0:

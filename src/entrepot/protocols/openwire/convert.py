@@ -15,6 +15,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Fault, Inexpressible, InvalidDestination
+from entrepot.base.trace_context import ABSENT, WINDOW, peek
 from entrepot.model import address as names
 from entrepot.model.address import MULTICAST
 from entrepot.model.ids import FOREIGN_SESSION
@@ -35,7 +36,6 @@ from entrepot.model.message import (
     register,
 )
 from entrepot.model.predicate import Value
-from entrepot.model.trace_context import WINDOW, peek
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.bodies import (
     bytes_message,
@@ -181,7 +181,11 @@ class OpenWireLanguage(Language):
         message.escaped = True
 
     def context(self, message: Message) -> i64:
-        """Look into the end: the properties stand behind the body."""
+        """Look into the properties; into the end, where they stand behind the body, if it was not opened just now."""
+        opened = self._opened
+        if opened is not None and message.raw is self._raw:
+            properties = opened.marshalled_properties
+            return ABSENT if properties is None else peek(properties, 0, WINDOW, 3)
         size: i64 = len(message.raw)
         return peek(message.raw, max(0, size - WINDOW), size, 3)
 
@@ -342,7 +346,9 @@ def message_of(command: commands.Message, address: str) -> Message:
         rare.group = command.group_id
         rare.group_sequence = i64(command.group_sequence)
     properties = command.marshalled_properties
-    if properties is not None and SCHEDULER_WORD in properties:
+    if properties is None:
+        message.context = ABSENT
+    elif SCHEDULER_WORD in properties:
         for name, value in _properties(command).items():
             if name in SCHEDULED_NAMES and value is not None:
                 message.annotate(name, str(value))

@@ -21,6 +21,7 @@ from librt.strings import BytesWriter, read_i64_le
 from mypy_extensions import i64
 
 from entrepot.base.errors import LimitExceeded, MalformedFrame
+from entrepot.base.trace_context import said_at
 from entrepot.protocols.stomp.commands import ACK, COMMANDS, CONNECT, LARGE, NEED_MORE, SEND, SUBSCRIBE, UNSUBSCRIBE
 from entrepot.protocols.stomp.escapes import V10, V12, decode_headers
 from entrepot.protocols.stomp.options import StompOptions
@@ -34,6 +35,9 @@ OTHER_OCTETS_MAX: Final = 1024 * 1024  # of the body of any other frame than SEN
 START: Final = 0  # what an incomplete frame lacks: its command line
 HEADERS: Final = 1  # header lines, from ``line_at`` on
 BODY: Final = 2  # octets of the body, or its NUL
+
+SEEN_PERSISTENT: Final = 1  # headers that this frame has: the first of these counts
+CONTEXT_AT: Final = 1  # from this bit on: what a W3C context says, as `said_at` has it; 0 for none
 
 NUL: Final = 0
 LF: Final = 10
@@ -79,7 +83,7 @@ class Reader:
         self.subscription_at: i64 = 0
         self.subscription_end: i64 = 0
         self.persistent: bool = False
-        self.persistent_seen: bool = False
+        self.seen: i64 = 0  # which of SEEN_...
         self.escaped: bool = False  # the headers hold a backslash, or a CR that STOMP 1.2 would escape
         self.returns: bool = False  # a header line ends in CR LF
         self.length: i64 = -1  # of content-length
@@ -222,7 +226,7 @@ class Reader:
         self.message_id_end = 0
         self.subscription_end = 0
         self.persistent = False
-        self.persistent_seen = False
+        self.seen = 0
         self.escaped = False
         self.returns = False
         self.length = -1
@@ -316,8 +320,8 @@ class Reader:
                 self.receipt_at = value
                 self.receipt_end = stop
         elif length == 10 and first == 112 and _same(data, at, b"persistent"):
-            if not self.persistent_seen:
-                self.persistent_seen = True
+            if not self.seen & SEEN_PERSISTENT:
+                self.seen |= SEEN_PERSISTENT
                 self.persistent = _is_true(data, value, stop)
         elif not sending:
             self._ack_header(data, at, length, value, stop)
@@ -335,6 +339,10 @@ class Reader:
         if self.staging and length == 5 and _same(data, at, b"stage"):
             self._note(b"stage", data[colon + 1 : stop])
             return False
+        if length == 11 and data[at] == 116 and _same(data, at, b"traceparent"):
+            if not self.seen >> CONTEXT_AT:  # of a repeated one the first counts
+                self.seen |= said_at(data, colon + 1) << CONTEXT_AT
+            return True
         if not _may_be_special(data[at], length):
             return True
         name = data[at:colon]

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import Inexpressible
 from entrepot.base.primitive import Primitive, plain
+from entrepot.base.trace_context import ABSENT, LENGTH, WINDOW, peek
 from entrepot.model.message import (
     BARE_NOT,
     BARE_OCTETS,
@@ -33,7 +34,6 @@ from entrepot.model.message import (
 )
 from entrepot.model.predicate import Value
 from entrepot.model.serialised import opened, serialised
-from entrepot.model.trace_context import ABSENT, LENGTH, WINDOW, peek
 from entrepot.protocols.stomp import transformation
 from entrepot.protocols.stomp.escapes import V10, V12, decode_headers, octets_of, text_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter
-from mypy_extensions import i64
+from mypy_extensions import i64, u8
 
 from entrepot.base.errors import PeerError, Refused, StorageError, TransactionError
 from entrepot.core.addressing.routing import Target
@@ -17,7 +17,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.serving.pace import DiskPace
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp.answers import Answers
-from entrepot.protocols.stomp.codec import Reader
+from entrepot.protocols.stomp.codec import CONTEXT_AT, Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from entrepot.protocols.stomp.escapes import V10, V11, V12, decode_headers, octets_of, text_of
 from entrepot.protocols.stomp.headers import whole_number, write_headers
@@ -59,6 +59,7 @@ class Sending:
         tail = reader.tail()
         message = Message(STOMP_LANGUAGE, target.name, tail)
         message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
+        message.context = u8(reader.seen >> CONTEXT_AT)
         message.timestamp = broker.wall
         message.origin = self.number
         message.durable = reader.persistent
@@ -75,6 +76,7 @@ class Sending:
         tail = reader.tail()
         message = Message(STOMP_LANGUAGE, "", tail)
         message.body_at = len(tail) - (reader.body_end + 1 - reader.body_at)
+        message.context = u8(reader.seen >> CONTEXT_AT)
         self._submit(message, reader.destination(), reader.receipt())
 
     def _submit(self, message: Message, written: bytes, receipt: bytes) -> None:

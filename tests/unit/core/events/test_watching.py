@@ -9,6 +9,7 @@ import pytest
 from librt.strings import BytesWriter
 
 from entrepot.base.errors import Refused
+from entrepot.base.trace_context import ABSENT, UNCLEAR, UNSAMPLED, TraceContext, parse, said
 from entrepot.core.events.facts import (
     EVERY_KIND,
     MESSAGE_CONSUMED,
@@ -34,8 +35,7 @@ from entrepot.core.events.watching import (
 from entrepot.core.observing import observe
 from entrepot.core.sending.handing import Postponement
 from entrepot.model import address as names
-from entrepot.model.message import Message
-from entrepot.model.trace_context import TraceContext, parse, said
+from entrepot.model.message import Language, Message
 from entrepot.protocols.amqp.presenting import presented
 from entrepot.protocols.artemis import convert as core
 from entrepot.protocols.mqtt import delivery
@@ -43,10 +43,13 @@ from entrepot.protocols.mqtt.codec import properties_octets
 from entrepot.protocols.mqtt.schema import USER_PROPERTY
 from entrepot.protocols.openwire import convert as openwire
 from entrepot.protocols.openwire.convert import named
+from entrepot.protocols.stomp.codec import CONTEXT_AT, Reader
+from entrepot.protocols.stomp.commands import SEND
 from entrepot.protocols.stomp.escapes import V12
 from entrepot.protocols.stomp.headers import write_headers
+from entrepot.protocols.stomp.options import StompOptions
 from kit import Rig
-from unit.model.test_trace_context import MALFORMED, SAMPLED, SPAN, TRACE, UNRECORDED, in_each_language, stomp
+from unit.base.test_trace_context import MALFORMED, SAMPLED, SPAN, TRACE, UNRECORDED, in_each_language, stomp
 
 
 class Follower(Listener):
@@ -104,6 +107,66 @@ def test_what_nobody_recorded_is_not(headers: str) -> None:
     rig, follower = watched_rig()
     assert not send(rig, headers).watched
     assert follower.facts == []
+
+
+class Sealed(Language):
+    """Octets that nobody may look through."""
+
+    def context(self, message: Message) -> int:
+        raise AssertionError("looked through")
+
+
+SEALED = Sealed(202, "a language of this test")
+
+
+def sealed(context: int) -> Message:
+    message = Message(SEALED, "orders", b"")
+    message.context = context
+    return message
+
+
+@pytest.mark.parametrize(("context", "ratio", "watched"), [(ABSENT, 0.0, 0), (ABSENT, 1.0, 9), (UNSAMPLED, 1.0, 0)])
+def test_what_was_seen_when_it_came_is_not_looked_for_again(context: int, ratio: float, watched: int) -> None:
+    rig, _ = watched_rig(ratio)
+    target = rig.broker.target(names.parse("/queue/orders"))
+    messages = [sealed(context) for _ in range(9)]
+    for message in messages:
+        rig.broker.send(message, target)
+    assert sum(message.watched for message in messages) == watched
+
+
+def test_without_honours_the_ratio_is_for_what_its_producer_did_not_record_too() -> None:
+    rig, _ = watched_rig(1.0, honours=False)
+    message = stomp(f"traceparent:{UNRECORDED}\n")
+    message.context = UNSAMPLED
+    rig.broker.send(message, rig.broker.target(names.parse("/queue/orders")))
+    assert message.watched
+
+
+@pytest.mark.parametrize(
+    ("headers", "context"),
+    [
+        ("", ABSENT),
+        ("a:traceparent\ntransparent:x\ntracestate:x\nTraceparent:x\n", ABSENT),
+        (f"a:b\ntraceparent:{SAMPLED}\n", UNCLEAR),
+        (f"traceparent:{UNRECORDED}\n", UNSAMPLED),
+        (f"traceparent:{UNRECORDED}\ntraceparent:{SAMPLED}\n", UNSAMPLED),
+        (f"traceparent:{SAMPLED}\ntraceparent:{UNRECORDED}\n", UNCLEAR),
+        ("traceparent:\n", UNCLEAR),
+    ],
+)
+def test_the_headers_of_stomp_are_read_once(headers: str, context: int) -> None:
+    reader = Reader(StompOptions())
+    reader.connected = True
+    for chunk in (f"SEND\ndestination:/queue/a\npersistent:true\n{headers}", "\nbody\0"):
+        reader.feed(chunk.encode())
+        reader.next()
+    assert reader.command == SEND
+    assert reader.persistent
+    assert reader.seen >> CONTEXT_AT == context
+    reader.feed(b"SEND\ndestination:/queue/a\n\nbody\0")
+    reader.next()
+    assert (reader.persistent, reader.seen) == (False, 0), "nothing is left over for the next frame"
 
 
 class FewLots:

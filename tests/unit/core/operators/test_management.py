@@ -18,6 +18,7 @@ from entrepot.core.operators.rbac import VIEWS, Guard
 from entrepot.core.security.access import EVERYTHING, VIEW, Rule, grants
 from entrepot.core.security.directory import Directory, Subject, User
 from entrepot.core.transactions.transaction import Transaction
+from entrepot.journal.limits import NO_LIMIT, SHARE
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination, parse, parse_one
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
@@ -366,6 +367,19 @@ def test_what_the_command_line_asks(rig: Rig) -> None:
     assert operator.do("broker", "closeConnectionWithID", "7") is False
     assert operator.office.closed == ["1", "7"]
     assert operator.get("broker", "connectionCount") == 2
+
+
+def test_the_limits_of_the_disk_are_told_with_what_is_taken_of_them() -> None:
+    rig = Rig()
+    operator = Operator(rig)
+    limits = rig.journal.space.limits
+    names = ("diskStoreLimit", "diskStoreUsage", "diskTempLimit", "diskTempUsage")
+    limits.capacity, limits.temp_now = 0, NO_LIMIT // SHARE
+    assert [operator.get("broker", name) for name in names] == [0, 0.0, 0, 0.0]
+    limits.capacity, limits.stored, limits.temp_now = 4000, 1000, 500
+    assert [operator.get("broker", name) for name in names] == [4000, 0.25, 500, 0.0]
+    limits.store = 2000
+    assert [operator.get("broker", name) for name in names[:2]] == [2000, 0.5]
 
 
 def test_an_address_is_paused_and_purged_whole(rig: Rig) -> None:

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entrepot.model.message import Message
-from entrepot.model.trace_context import (
+from entrepot.base.trace_context import (
     ABSENT,
+    KEY,
     LENGTH,
     STATE_OCTETS_MAX,
+    UNASKED,
     UNCLEAR,
     UNSAMPLED,
     WINDOW,
@@ -19,6 +20,7 @@ from entrepot.model.trace_context import (
     said,
     state_of,
 )
+from entrepot.model.message import Message
 from entrepot.protocols.artemis.bodies import text_body
 from entrepot.protocols.artemis.headers import TYPE_TEXT
 from entrepot.protocols.mqtt.convert import MQTT_LANGUAGE, packed
@@ -147,3 +149,38 @@ def test_octets_of_any_kind_are_looked_through(octets: bytes, gap: int) -> None:
     assert peek(octets, 0, len(octets), gap) in (ABSENT, UNCLEAR, UNSAMPLED)
     assert peek(octets + b"traceparent" + octets, 0, 1 << 20, gap) in (UNCLEAR, UNSAMPLED)
     assert peek(b"traceparent" + b"-" * LENGTH, 0, 1 << 20, gap) in (UNCLEAR, UNSAMPLED)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.just(KEY), st.just(KEY[:-1]), st.binary(max_size=9), st.text("tracepn", max_size=20).map(str.encode)
+        )
+    ),
+    st.integers(0, 40),
+    st.integers(0, 200),
+)
+def test_the_name_is_found_where_it_is(parts: list[bytes], start: int, end: int) -> None:
+    octets = b"".join(parts)
+    assert (peek(octets, start, end, 1) == ABSENT) is (octets.find(KEY, start, end) < 0)
+
+
+@pytest.mark.parametrize("at", range(20))
+def test_the_name_is_found_wherever_the_search_begins(at: int) -> None:
+    assert peek(b"x" * at + KEY, 0, at + len(KEY), 1) == UNCLEAR
+    assert peek(b"x" * at + KEY, 0, at + len(KEY) - 1, 1) == ABSENT
+    assert peek(b"x" * at + KEY, 1, at + len(KEY), 1) == (UNCLEAR if at else ABSENT)
+
+
+@pytest.mark.parametrize("which", range(1, 5))
+def test_what_is_noted_when_a_message_comes_is_what_its_octets_say(which: int) -> None:
+    for value in (SAMPLED, UNRECORDED, "nonsense"):
+        message = in_each_language(value)[which]
+        assert message.context in (UNASKED, message.language.context(message))
+
+
+def test_a_message_of_each_protocol_without_a_context_says_so_when_it_comes() -> None:
+    assert openwire(text_message("traceparent")).context == ABSENT
+    assert taken(TYPE_TEXT, text_body("x"), {"k": "v", "temperature": 7, "transparent": "x"}).context == ABSENT
+    assert arrived(encoded("traceparent")).context == ABSENT
+    assert arrived(encoded("x", annotations={"k": "traceparent"})).context == ABSENT

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i64_le
 from mypy_extensions import i64
 
 TRACEPARENT: Final = "traceparent"
@@ -23,9 +24,15 @@ WINDOW: Final = 4096  # octets of headers that are looked through: more would be
 ABSENT: Final = 0
 UNSAMPLED: Final = 1
 UNCLEAR: Final = 2  # there may be one that is sampled: read it
+UNASKED: Final = 3  # nobody looked
 
 KEY: Final = TRACEPARENT.encode()
 WIDE_KEY: Final = TRACEPARENT.encode("utf-16-le")
+RUN: Final = 4  # octets that are compared at a time
+STRIDE: Final = 8  # len(KEY) - RUN + 1: so far apart, one such run lies wholly in each KEY
+LETTER_FIRST: Final = 0x61
+LETTER_LAST: Final = 19  # from the first
+LETTERS: Final = 0b10101010000000010101  # a c e n p r t
 DASH: Final = 0x2D
 HEX: Final = "0123456789abcdef"
 
@@ -78,13 +85,50 @@ def _is_hex(text: str) -> bool:
 
 def peek(raw: bytes, start: i64, end: i64, gap: i64) -> i64:
     """Look in ``raw[start:end]`` for a `traceparent` in octets; ``gap``: octets between the name and its value."""
-    found: i64 = raw.find(KEY, int(start), int(end))
-    if found < 0:
-        return ABSENT
-    at: i64 = found + len(KEY) + gap
+    found = _find(raw, start, end)
+    return ABSENT if found < 0 else said_at(raw, found + len(KEY) + gap)
+
+
+def said_at(raw: bytes, at: i64) -> i64:
+    """Return what the value of a `traceparent` says that begins at ``at``: UNSAMPLED, or UNCLEAR."""
     if at + LENGTH > len(raw) or raw[at + 2] != DASH or raw[at + 35] != DASH or raw[at + 52] != DASH:
         return UNCLEAR
     return _flagged(raw[at + 54])
+
+
+def _find(raw: bytes, start: i64, end: i64) -> i64:
+    """Return where `KEY` begins in ``raw[start:end]``, -1 for nowhere.
+
+    `bytes.find` looks at nearly each octet, for the letters of the name are common ones. Every eighth is enough: in the
+    eleven letters of the name there is one of these with three letters behind it.
+    """
+    stop: i64 = min(end, len(raw))
+    last: i64 = stop - RUN
+    i: i64 = start
+    while i <= last:
+        if _is_letter(raw[i]) and _is_letter(raw[i + 1]) and _is_letter(raw[i + 2]) and _is_letter(raw[i + 3]):
+            at: i64 = i
+            while at >= start and at > i - STRIDE:
+                if _is_here(raw, at, stop):
+                    return at
+                at -= 1
+        i += STRIDE
+    return -1
+
+
+def _is_here(raw: bytes, at: i64, stop: i64) -> bool:
+    """Return whether `KEY` is at ``at``, and ends before ``stop``: two numbers that overlap."""
+    return (
+        at + len(KEY) <= stop
+        and read_i64_le(raw, at) == read_i64_le(KEY, 0)
+        and read_i64_le(raw, at + len(KEY) - 8) == read_i64_le(KEY, len(KEY) - 8)
+    )
+
+
+def _is_letter(octet: i64) -> bool:
+    """Return whether ``octet`` is a letter of `KEY`."""
+    place = octet - LETTER_FIRST
+    return 0 <= place <= LETTER_LAST and (LETTERS >> place) & 1 == 1
 
 
 def peek_wide(raw: bytes, start: i64, end: i64, gap: i64) -> i64:
@@ -92,7 +136,11 @@ def peek_wide(raw: bytes, start: i64, end: i64, gap: i64) -> i64:
     found: i64 = raw.find(WIDE_KEY, int(start), int(end))
     if found < 0:
         return ABSENT
-    at: i64 = found + len(WIDE_KEY) + gap
+    return wide_said_at(raw, found + len(WIDE_KEY) + gap)
+
+
+def wide_said_at(raw: bytes, at: i64) -> i64:
+    """Do as `said_at`, where texts are UTF-16, little-endian."""
     if at + 2 * LENGTH > len(raw) or raw[at + 4] != DASH or raw[at + 70] != DASH or raw[at + 104] != DASH:
         return UNCLEAR
     return _flagged(raw[at + 108])
