@@ -17,7 +17,7 @@ from entrepot.cluster.federation.ears import Ears
 from entrepot.cluster.federation.options import UpstreamEntry
 from entrepot.cluster.federation.reader import SESSIONS, Company, RemoteReader
 from entrepot.cluster.fetching import Perform, Say
-from entrepot.cluster.link import Effect, LinkCore, State
+from entrepot.cluster.link import Effect, LinkCore
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
 from entrepot.protocols.artemis.linking.places import beside, reached, store_at, unknown_store
@@ -287,7 +287,3 @@ class Upstream(Dialled):
             "waiting": {one.wish.queue: one.why for one in self.readers.values() if one.why},
             "canary": "ping",
         }
-
-    def is_open(self) -> bool:
-        """Return whether the upstream is there."""
-        return self.link.state is State.OPEN
