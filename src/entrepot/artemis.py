@@ -7,7 +7,7 @@ the first connection that speaks CORE, a listener that speaks nothing else, or a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
 from entrepot.cluster.clusters.draining import Drain
@@ -21,14 +21,37 @@ from entrepot.core.operators.census import Census
 from entrepot.core.security.directory import User
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.doorbell import Doorbell
+from entrepot.protocols.artemis.membership import Federating, Onlooker
 from entrepot.protocols.artemis.notifying import is_meant
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.session import Session, Shell
 
+if TYPE_CHECKING:
+    from entrepot.cluster.federation.connector import FederationConnector
+
 UNTRUSTED: Final = (
     "cluster-password is the default, which everybody knows: no node of the cluster comes in here. Set it on every node"
 )
+
+
+class _Deploying(Federating):
+    """Has what others deploy loaded when the first of them does."""
+
+    def __init__(self, make: Callable[[], Federating]) -> None:
+        self._make: Final = make
+        self._made: Federating | None = None
+
+    def deploy(self, asker: Onlooker, description: bytes) -> None:
+        """Fetch as ``description`` says. Raises EntrepotError."""
+        if self._made is None:
+            self._made = self._make()
+        self._made.deploy(asker, description)
+
+    def forget(self, asker: Onlooker) -> None:
+        """What ``asker`` deployed ends."""
+        if self._made is not None:
+            self._made.forget(asker)
 
 
 class ArtemisSide:
@@ -52,6 +75,21 @@ class ArtemisSide:
         self.routers: Routers | None = None
         self.drain: Drain | None = None
         self.grouping: GroupingHandler | None = None
+
+    def federate(
+        self,
+        deployed: list[FederationConnector],
+        roles: Callable[[], Sequence[str]],
+        start: Callable[[FederationConnector], None],
+    ) -> None:
+        """Let other brokers deploy federations to this one; see `Deployments`."""
+
+        def made() -> Federating:
+            from entrepot.cluster.federation.deployed import Deployments  # noqa: PLC0415 - few brokers need it
+
+            return Deployments(self.broker, deployed, roles, start, self.say)
+
+        self.acceptor.federating = _Deploying(made)
 
     def join(self, clusters: Clusters, *, guarded: bool) -> None:
         """Make the cluster connections, not started: connections of CORE are told what the first of them knows.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import InvalidOption, ShuttingDown
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.advising import Advising
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
     from entrepot.cluster.federation.connector import FederationConnector
+    from entrepot.cluster.federation.downstream import DownstreamConnector
     from entrepot.cluster.fetching import Fetcher
     from entrepot.cluster.routers.options import RouterOptions
     from entrepot.cluster.routers.router import Routers
@@ -207,6 +208,14 @@ class Plan:
 
         return [FederationConnector(one) for one in self.config.federations]
 
+    def downstreams(self) -> list[DownstreamConnector]:
+        """Return new brokers to which upstreams are deployed, not started. Names are unique, as above."""
+        if self.config is None or not self.config.downstreams:
+            return []
+        from entrepot.cluster.federation.downstream import DownstreamConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        return [DownstreamConnector(one) for one in self.config.downstreams]
+
     def connectors(self) -> list[NetworkConnector]:
         """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
         made = [NetworkConnector(one) for one in self.networks]
@@ -252,6 +261,11 @@ class Assembly:
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self.core_connectors: Final = plan.core_connectors()
         self.federations: Final = plan.federations()
+        self.downstreams: Final = plan.downstreams()
+        self.deployed: Final[list[FederationConnector]] = []  # upstreams that other brokers brought
+        self.dial: Callable[[Dialled, list[Effect]], None] | None = (
+            None  # carries out what those ask for, while bridges may be dialled
+        )
         self.draws: Final = plan.draw_connectors()
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
@@ -373,6 +387,7 @@ class Assembly:
             config = self.plan.config
             serving = None if config is None else config.serving
             self._artemis = ArtemisSide(self.broker, self._doorbell, self.ports.say, serving)
+            self._artemis.federate(self.deployed, self._deployers, self._deploy)
         return self._artemis
 
     def load_artemis(self) -> None:
@@ -472,7 +487,16 @@ class Assembly:
     @property
     def fetchers(self) -> list[Fetcher]:
         """Return the connections over which messages come and none go."""
-        return [*self.federations, *self.draws]
+        return [*self.federations, *self.downstreams, *self.deployed, *self.draws]
+
+    def _deployers(self) -> Sequence[str]:
+        return () if self.plan.config is None else self.plan.config.deployers
+
+    def _deploy(self, upstream: FederationConnector) -> None:
+        """Start an upstream that another broker brought. Raises ShuttingDown."""
+        if self.dial is None:
+            raise ShuttingDown("the broker dials nobody now")
+        self.fetch(upstream, self.dial, int(self.broker.now))
 
     def fetch(self, fetcher: Fetcher, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
         """Start one of ``fetchers``; ``perform`` carries out what it asks for."""
@@ -493,6 +517,7 @@ class Assembly:
 
     def disconnect(self, now: Instant) -> None:
         """End every bridge."""
+        self.dial = None
         for connector in self.connectors:
             connector.stop(now)
         for core in self.core_connectors:

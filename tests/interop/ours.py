@@ -123,9 +123,11 @@ def like_artemis(home: Path, artemis: Artemis) -> Entrepot:
     return made
 
 
-def member(kind: str, home: Path, name: str, port: int, core: str, settings: str = "") -> Artemis | Entrepot:
+def member(
+    kind: str, home: Path, name: str, port: int, core: str, settings: str = "", addresses: str = ""
+) -> Artemis | Entrepot:
     """Return a node of a cluster at ``port``, an Artemis or ours with its file; ``core`` says the connectors of all."""
-    broker = Artemis(home, name=name, core=core, settings=settings)
+    broker = Artemis(home, name=name, core=core, settings=settings, addresses=addresses)
     file = home / "broker.xml"
     text = file.read_text()
     doubled = f'<connectors><connector name="self">tcp://{HOST}:{broker.port}</connector></connectors>'

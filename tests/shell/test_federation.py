@@ -191,3 +191,63 @@ def test_killed_on_either_side_nothing_is_lost_and_nothing_comes_twice(pair: Pai
     came = pair.read(len(sent))
     with never():
         assert sorted(came, key=int) == sent, f"lost {set(sent) - set(came)}, {len(came) - len(set(came))} twice"
+
+
+DOWNSTREAM: Final = """
+<connectors><connector name="near">tcp://127.0.0.1:{near}</connector>
+<connector name="back">tcp://127.0.0.1:{far}</connector></connectors>
+<federations><federation name="F"><downstream name="D">
+  <retry-interval>100</retry-interval>
+  <static-connectors><connector-ref>near</connector-ref></static-connectors><policy ref="P"/>
+  <upstream-connector-ref>back</upstream-connector-ref></downstream>
+  <queue-policy name="P"><include queue-match="orders"/></queue-policy>
+</federation></federations>
+"""
+
+
+class Told(Pair):
+    """``far`` has the messages, and tells ``near`` to fetch them."""
+
+    def write(self, name: str, match: str = "orders") -> None:
+        more = DOWNSTREAM.format(**self.ports) if name == "far" else ""
+        (self.home / name / "etc" / "broker.xml").write_text(FILE.format(name=name, more=more))
+
+
+def test_what_is_deployed_is_seen_on_both_sides_and_comes_back_after_kill_9(tmp_path: Path) -> None:
+    pair = Told(tmp_path)
+    sent = [f"{number}" for number in range(40)]
+    try:
+        pair.until(state="open", demands=0)
+        row = pair.row()
+        assert row["connector"] == f"F-upstream/D-upstream@127.0.0.1:{pair.ports['far']}"
+        (deploying,) = done(pair.running["far"], "bridge", "list")
+        assert (deploying["connector"], deploying["state"], deploying["deployed"]) == ("F/downstream/D", "open", ["P"])
+        told = pair.running["near"].do("explain", "orders", "--alone").stdout
+        assert row["connector"] in told
+        for name in ("near", "far"):
+            with (
+                blocking.connect(pair.url("near")) as connection,
+                connection.session(Acknowledge.CLIENT) as session,
+                session.consumer("orders"),
+            ):
+                pair.until(demands=1)
+                pair.send(*sent[:20])
+                pair.kill(name)
+            pair.start(name)
+            end = time.monotonic() + PATIENCE_S
+            while not any(one["state"] == "open" for one in done(pair.running["near"], "bridge", "list")):
+                assert time.monotonic() < end
+                time.sleep(0.1)
+            del sent[:20]
+        came = pair.read(40)
+        with never():
+            assert sorted(came, key=int) == [f"{number}" for number in range(40)]
+        assert pair.running["far"].do("bridge", "stop", "F/downstream/D").returncode == 0
+        end = time.monotonic() + PATIENCE_S
+        while done(pair.running["near"], "bridge", "list"):
+            assert time.monotonic() < end, "what it deployed ends with it"
+            time.sleep(0.1)
+    finally:
+        for one in pair.running.values():
+            if one.process.poll() is None:
+                one.stop()

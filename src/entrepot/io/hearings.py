@@ -12,12 +12,13 @@ from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.groups import DATAGRAM_OCTETS_MAX, DiscoveryGroup, Event, Found, Hearing, Lost
 from entrepot.cluster.clusters.options import place_of
 from entrepot.cluster.federation.connector import FederationConnector
+from entrepot.cluster.federation.downstream import DownstreamConnector
 from entrepot.config.clusters import clusters_of
 from entrepot.config.model import BrokerConfig
 from entrepot.io.datagram import Group, listen
 from entrepot.io.turns import Turn
 
-Located = CoreConnector | FederationConnector
+Located = CoreConnector | FederationConnector | DownstreamConnector
 SWEEP_S: Final = 0.5  # between two looks for brokers that announce themselves no more
 
 

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
     from entrepot.cluster.federation.connector import FederationConnector
-    from entrepot.cluster.federation.options import UpstreamEntry
+    from entrepot.cluster.federation.downstream import DownstreamConnector
+    from entrepot.cluster.federation.options import DownstreamEntry, UpstreamEntry
     from entrepot.cluster.fetching import Fetcher
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.model import BrokerConfig
@@ -59,6 +60,7 @@ class Links:
         self.connectors: Final = made.connectors
         self.core_connectors: Final = made.core_connectors
         self.federations: Final = made.federations
+        self.downstreams: Final = made.downstreams
         self._made: Final = made
         self._bridge_hearings: BridgeHearings | None = None
         self._connections: dict[tuple[Dialled, int], Connection] = {}
@@ -80,11 +82,12 @@ class Links:
             self.turn.run(partial(self._start, connector))
             for beacon in connector.discovery.beacons:
                 await self._listen(connector, beacon)
+        self._made.dial = self._perform
         for core in self.core_connectors:
             self.turn.run(partial(self._carry, core))
         for fetcher in self._made.fetchers:
             self.turn.run(partial(self._fetch, fetcher))
-        if self.core_connectors or self.federations:
+        if self.core_connectors or self.federations or self.downstreams:
             await self._hear_for_core()
         if self._hearings:
             self._sweep()
@@ -94,7 +97,11 @@ class Links:
 
         made = self._made
         node = made.broker.ids.node.uuid_text
-        told: list[CoreConnector | FederationConnector] = [*self.core_connectors, *self.federations]
+        told: list[CoreConnector | FederationConnector | DownstreamConnector] = [
+            *self.core_connectors,
+            *self.federations,
+            *self.downstreams,
+        ]
         self._bridge_hearings = BridgeHearings(self.turn, node, made.plan.config, told)
         await self._bridge_hearings.start()
 
@@ -171,7 +178,8 @@ class Links:
 
         Raises OperatorError for a group that cannot be joined.
         """
-        if had.core_bridges == wanted.core_bridges and had.federations == wanted.federations:
+        same = had.federations == wanted.federations and had.downstreams == wanted.downstreams
+        if had.core_bridges == wanted.core_bridges and same:
             return
         before = {one.options.name: one for one in had.core_bridges}
         named = {one.options.name for one in wanted.core_bridges}
@@ -179,6 +187,7 @@ class Links:
         gone = {name for name in before if name not in named} | {one.options.name for one in new}
         self.turn.run(partial(self._replace, gone, new))
         self.turn.run(partial(self._replace_federations, wanted.federations))
+        self.turn.run(partial(self._replace_downstreams, wanted.downstreams))
         if self._bridge_hearings is not None:
             self._bridge_hearings.stop()
         await self._hear_for_core()
@@ -209,6 +218,23 @@ class Links:
         self.federations[:] = [*same.values(), *new]
         for made in new:
             self._fetch(made)
+
+    def _replace_downstreams(self, wanted: Sequence[DownstreamEntry]) -> None:
+        from entrepot.cluster.federation.downstream import DownstreamConnector  # noqa: PLC0415 - see `entrepot.artemis`
+
+        same = {one.name: one for one in self.downstreams if one.entry in wanted}
+        for one in self.downstreams:
+            if one.name not in same:
+                one.leave(int(self.turn.now))
+        new = [DownstreamConnector(entry) for entry in wanted if entry.name not in same]
+        self.downstreams[:] = [*same.values(), *new]
+        for made in new:
+            self._fetch(made)
+
+    @property
+    def upstreams(self) -> list[FederationConnector]:
+        """The upstreams of federations: those of the file, and those that other brokers deployed."""
+        return [*self.federations, *self._made.deployed]
 
     async def stop(self) -> None:
         """Let arrive what is on its way, take leave, close."""
@@ -399,7 +425,7 @@ def verify_bridges(config: BrokerConfig) -> None:
     """Read what the URIs of core bridges and upstreams say, as dialling does. Raises InvalidOption."""
     for bridge in config.core_bridges:
         verify_places(bridge.places)
-    for upstream in config.federations:
+    for upstream in (*config.federations, *config.downstreams):
         verify_places(upstream.places)
 
 

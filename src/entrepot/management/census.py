@@ -216,8 +216,8 @@ class OpenConnections(PartsCensus):
             from entrepot.cluster.clusters.outlook import elsewhere  # noqa: PLC0415
 
             found.update(elsewhere(links.broker, links.clusters, name, topic=topic, now=now))
-        if links.federations:
-            found["upstreams"] = [row for one in links.federations for row in one.outlook(name, topic=topic, now=now)]
+        if links.upstreams:
+            found["upstreams"] = [row for one in links.upstreams for row in one.outlook(name, topic=topic, now=now)]
         return found
 
     @property

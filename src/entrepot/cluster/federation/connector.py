@@ -15,6 +15,18 @@ from entrepot.core.broker import BrokerCore
 from entrepot.protocols.session import NEVER
 
 
+def link_of(entry: UpstreamEntry, broker: BrokerCore, places: list[Endpoint], interval: Duration) -> LinkCore:
+    """Return the link to the broker of ``entry``. ``interval``: of supervision, 0: as the options say."""
+    options = entry.options
+    link_options = LinkOptions(
+        reconnect=options.reconnection(),
+        interval=interval or options.interval(INTERVALS_SILENT),
+        patience=options.call_timeout,
+        language="CORE",
+    )
+    return LinkCore(entry.name, broker, link_options, places, sought=entry.group != "")
+
+
 class FederationConnector:
     """One of them. ``upstream`` while it is started, and until it has left; ``since``: it was started or stopped."""
 
@@ -32,14 +44,7 @@ class FederationConnector:
             self.upstream.close("it begins anew")
         self.started = True
         self.since = now
-        options = self.entry.options
-        link_options = LinkOptions(
-            reconnect=options.reconnection(),
-            interval=interval or options.interval(INTERVALS_SILENT),
-            patience=options.call_timeout,
-            language="CORE",
-        )
-        link = LinkCore(self.name, broker, link_options, self.places, sought=self.entry.group != "")
+        link = link_of(self.entry, broker, self.places, interval)
         self.upstream = Upstream(broker, self.entry, link, perform, say)
         self.upstream.begin(now)
 

@@ -234,10 +234,6 @@ class Demand:
         """Return the wishes that are about the queue, or the address, ``name``."""
         return [wish for wish in self.wishes.values() if name in (wish.address, wish.local)]
 
-    def holders(self, wish: Wish) -> int:
-        """Return how many consumers, queues and diverts want ``wish``."""
-        return len(self._holders.get(wish.key, ()))
-
 
 def _counts(policy: QueuePolicy, reader: Reader) -> bool:
     """Return whether a consumer makes its queue wanted: programs do; what other federations have here, if asked for.

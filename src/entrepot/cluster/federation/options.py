@@ -69,7 +69,8 @@ class AddressPolicy(Struct, frozen=True, kw_only=True):
 class UpstreamEntry(Struct, frozen=True, kw_only=True):
     """One upstream of one federation, its names looked up. ``places``: of its connectors, in their order.
 
-    ``group``: the name of the discovery group where its places are heard, instead; "" for none.
+    ``group``: the name of the discovery group where its places are heard, instead; "" for none. ``brought``: where the
+    broker is that deployed it here; "": it is of the file.
     """
 
     federation: str
@@ -78,8 +79,25 @@ class UpstreamEntry(Struct, frozen=True, kw_only=True):
     group: str = ""
     queues: tuple[QueuePolicy, ...] = ()
     addresses: tuple[AddressPolicy, ...] = ()
+    brought: str = ""
 
     @property
     def name(self) -> str:
         """What tells it from all others of its broker."""
-        return f"{self.federation}/{self.options.name}"
+        name = f"{self.federation}/{self.options.name}"
+        return f"{name}@{self.brought}" if self.brought else name
+
+
+class DownstreamEntry(UpstreamEntry, frozen=True, kw_only=True):
+    """A broker to which an upstream is deployed, and what it is to do. ``back``: where that upstream, this broker, is.
+
+    ``connector``: the name of the connector that says so. ``places`` and ``group``: where the other broker is.
+    """
+
+    back: Endpoint
+    connector: str
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others of its broker: an upstream may be called the same."""
+        return f"{self.federation}/downstream/{self.options.name}"

@@ -13,10 +13,11 @@ from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.dialled import Dialled, link_report
 from entrepot.cluster.federation.demand import Demand
+from entrepot.cluster.federation.ears import Ears
 from entrepot.cluster.federation.options import UpstreamEntry
 from entrepot.cluster.federation.reader import SESSIONS, Company, RemoteReader
 from entrepot.cluster.fetching import Perform, Say
-from entrepot.cluster.link import Effect, LinkCore, State
+from entrepot.cluster.link import Effect, LinkCore
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
 from entrepot.protocols.artemis.linking.places import beside, reached, store_at, unknown_store
@@ -31,30 +32,6 @@ from entrepot.protocols.session import Session, Shell
 
 CHANNEL_FIRST: Final = 10  # those below are the protocol's own
 LOOP: Final = "this upstream is this broker itself"
-
-
-class _Ears(ClientPort):
-    """Hears one connection."""
-
-    def __init__(self, upstream: Upstream, attempt: int) -> None:
-        self._upstream: Final = upstream
-        self._attempt: Final = attempt
-
-    def greeted(self, client: CoreClient) -> None:
-        """It speaks CORE."""
-        self._upstream.greeted(client, self._attempt)
-
-    def told(self, client: CoreClient, packet: Packet) -> None:
-        """Anything that it says."""
-        self._upstream.take(client, packet)
-
-    def settled(self, client: CoreClient) -> None:
-        """It lives."""
-        self._upstream.heard(client)
-
-    def lost(self, client: CoreClient, why: str) -> None:
-        """The connection is gone."""
-        self._upstream.gone(client, self._attempt, why)
 
 
 class _Company(Company):
@@ -146,7 +123,7 @@ class Upstream(Dialled):
 
     def greet(self, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
         """Return the session of the connection ``attempt``."""
-        return CoreClient(shell, _Ears(self, attempt), now, self.entry.options.time_to_live() // MILLISECOND)
+        return CoreClient(shell, Ears(self, attempt), now, self.entry.options.time_to_live() // MILLISECOND)
 
     def greeted(self, client: CoreClient, attempt: int) -> None:
         """The upstream greets: have a session for every wish."""
@@ -297,6 +274,7 @@ class Upstream(Dialled):
             "peer": self.peer(),
             "peer_id": self._company.node,
             "peer_url": "",
+            "brought": self.entry.brought,
             **link_report(self.link, now),
             "initiator": True,
             "duplex": False,
@@ -309,7 +287,3 @@ class Upstream(Dialled):
             "waiting": {one.wish.queue: one.why for one in self.readers.values() if one.why},
             "canary": "ping",
         }
-
-    def is_open(self) -> bool:
-        """Return whether the upstream is there."""
-        return self.link.state is State.OPEN

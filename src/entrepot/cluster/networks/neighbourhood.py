@@ -22,7 +22,6 @@ from entrepot.cluster.networks.wanted import Effect as DemandEffect
 from entrepot.cluster.networks.wires import Wire
 from entrepot.cluster.zones import ZoneRules
 from entrepot.core.broker import BrokerCore
-from entrepot.core.queue.queue import Queue
 from entrepot.core.security.directory import Subject
 from entrepot.model.address import MULTICAST, Destination
 
@@ -176,10 +175,6 @@ class BridgeEnd(Dialled):
         """Raise AccessDenied where the peer came in for somebody who may not read here."""
         if self.subject is not None:
             self.broker.access.consume(self.subject, addresses, durable)
-
-    def reads(self, queue: Queue) -> bool:
-        """Return whether a demand of the other broker takes messages of ``queue``."""
-        return any(consumer.queue is queue for feed in self.feeds.values() for consumer in feed.consumers)
 
     def permits(self, name: str, *, topic: bool) -> bool:
         """Return whether the lists of the connector let demand for this queue or topic cross."""

@@ -89,28 +89,31 @@ def heard_in(reader: PartReader, bean: Bean, reference: Bean, peering: Peering) 
 
 def places_of(reader: PartReader, bean: Bean, name: str, peering: Peering) -> list[Endpoint]:
     """Return where the connectors of a bridge or upstream lead; none for one that leads nowhere, which is a finding."""
-    known = {one.name: one.uri for one in peering.places}
     lists = bean.one("static-connectors")
     if lists is None:
         reader.error(bean, f"the {bean.kind.name} {name!r} leads nowhere", "name its <static-connectors>")
         return []
     found: list[Endpoint] = []
     for reference in lists.many("connector-ref"):
-        wanted = reference.text("content")
-        if wanted not in known:
-            remedy = f"known: {', '.join(known)}" if known else "add it to <connectors>"
-            reader.error(reference, f"there is no connector {wanted!r}", remedy)
-            continue
         try:
-            place = parse(known[wanted])
-        except InvalidURI as error:
+            place = place_called(reference.text("content"), peering)
+        except (InvalidOption, InvalidURI) as error:
             reader.error(reference, error.message, error.remedy)
-            continue
-        if not isinstance(place, Endpoint) or place.scheme != "tcp":
-            reader.error(reference, f"the connector {wanted!r} is no place of TCP", "write tcp://HOST:PORT")
             continue
         for secret in ("keyStorePassword", "trustStorePassword", "keyPassword"):
             reader.findings.hide(place.options.get(secret, ""))
         options = {key: value for key, value in place.options.items() if key not in NO_EFFECT}
         found.append(Endpoint(place.scheme, host=place.host, port=place.port, options=options))
     return found
+
+
+def place_called(name: str, peering: Peering) -> Endpoint:
+    """Return where the connector ``name`` leads. Raises InvalidOption, InvalidURI."""
+    known = {one.name: one.uri for one in peering.places}
+    if name not in known:
+        remedy = f"known: {', '.join(known)}" if known else "add it to <connectors>"
+        raise InvalidOption(f"there is no connector {name!r}", remedy=remedy)
+    place = parse(known[name])
+    if not isinstance(place, Endpoint) or place.scheme != "tcp":
+        raise InvalidOption(f"the connector {name!r} is no place of TCP", remedy="write tcp://HOST:PORT")
+    return place

@@ -14,19 +14,15 @@ FEDERATIONS: Final = Slot("federations", ("federations",))
 FEDERATION_KINDS: Final = [
     Kind(
         "federations",
+        obeyed("downstream-authorization:text"),
         Slot("federation", ("federation",), many=True),
-        about="what is wanted here is fetched from other brokers; docs/federation.md",
+        about="what is wanted here is fetched from other brokers; whose users may deploy such; docs/federation.md",
     ),
     Kind(
         "federation",
         obeyed("name:text user:text password:text"),
         Slot("upstream", ("upstream",), many=True),
-        Slot(
-            "downstream",
-            does=Does.REFUSED,
-            why="no other broker is told to fetch from here",
-            remedy="write an <upstream> in the file of that broker",
-        ),
+        Slot("downstream", ("downstream",), many=True),
         Slot("policy-set", ("policy-set",), many=True),
         Slot("queue-policy", ("queue-policy",), many=True),
         Slot("address-policy", ("address-policy",), many=True),
@@ -43,6 +39,18 @@ FEDERATION_KINDS: Final = [
         Slot("discovery-group-ref", ("discovery-group-ref",)),
         Slot("policy", ("federation-policy",), many=True),
         about="a broker from which is fetched what its policies mean",
+    ),
+    Kind(
+        "downstream",
+        of_options(UpstreamOptions, dialect=Dialect.ARTEMIS),
+        obeyed("upstream-connector-ref:text"),
+        no_effect("one connection tries for all that is wanted", "circuit-breaker-timeout:ms"),
+        no_effect("there is one connection for each downstream", "share-connection:flag"),
+        no_effect("a call is made anew when its connection is", "call-failover-timeout:ms"),
+        Slot("static-connectors", ("static-connectors",)),
+        Slot("discovery-group-ref", ("discovery-group-ref",)),
+        Slot("policy", ("federation-policy",), many=True),
+        about="a broker that is told to fetch from this one what its policies mean",
     ),
     Kind("federation-policy", obeyed("ref:text"), about="the name of a policy, or of a policy-set"),
     Kind(

@@ -5,30 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import InvalidOption, InvalidURI
 from entrepot.base.settings import Dialect
+from entrepot.base.uri import Endpoint
 from entrepot.cluster.federation.options import (
     HOUR_MS,
     LOWER,
     AddressPolicy,
+    DownstreamEntry,
     Match,
     QueuePolicy,
     UpstreamEntry,
     UpstreamOptions,
 )
-from entrepot.config.artemis.bridges import heard_in, places_of
+from entrepot.config.artemis.bridges import heard_in, place_called, places_of
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.peering import Peering
 from entrepot.config.reading import Bean
 
 Policy = QueuePolicy | AddressPolicy
 HOPS_MIN: Final = -1
+EVERYWHERE: Final = ("0.0.0.0", "::")  # where one listens, and nobody is dialled
 
 
-def federations(reader: PartReader, core: Bean, peering: Peering) -> tuple[UpstreamEntry, ...]:
-    """Return the upstreams of all federations of a file; what is wrong with one is an error."""
+def deployers(core: Bean) -> tuple[str, ...]:
+    """Return the roles whose users may deploy a federation to this broker: nobody, where none is named."""
+    below = core.one("federations")
+    said = "" if below is None else below.text("downstream-authorization")
+    return tuple(role for role in (one.strip() for one in said.split(",")) if role)
+
+
+def federations(
+    reader: PartReader, core: Bean, peering: Peering
+) -> tuple[tuple[UpstreamEntry, ...], tuple[DownstreamEntry, ...]]:
+    """Return the upstreams and the downstreams of all federations of a file; what is wrong with one is an error."""
     below = core.one("federations")
     found: dict[str, UpstreamEntry] = {}
+    deployed: dict[str, DownstreamEntry] = {}
     named: dict[str, None] = {}
     for bean in [] if below is None else below.many("federation"):
         name = bean.text("name")
@@ -38,9 +51,11 @@ def federations(reader: PartReader, core: Bean, peering: Peering) -> tuple[Upstr
             reader.error(bean, f"there is a federation {name!r} already", "names are unique in a broker", "name")
         else:
             named[name] = None
-            for entry in _Federation(reader, bean, peering).upstreams():
-                found[entry.name] = entry
-    return tuple(found.values())
+            federation = _Federation(reader, bean, peering)
+            federation.read()
+            found |= federation.upstreams
+            deployed |= federation.downstreams
+    return tuple(found.values()), tuple(deployed.values())
 
 
 class _Federation:
@@ -53,9 +68,11 @@ class _Federation:
         self.name: Final = bean.text("name")
         self.policies: Final[dict[str, Policy]] = {}
         self.sets: Final[dict[str, Bean]] = {}
+        self.upstreams: Final[dict[str, UpstreamEntry]] = {}
+        self.downstreams: Final[dict[str, DownstreamEntry]] = {}
 
-    def upstreams(self) -> list[UpstreamEntry]:
-        """Return its upstreams that can be dialled."""
+    def read(self) -> None:
+        """Find its upstreams and downstreams that can be dialled."""
         for one in self.bean.many("queue-policy"):
             self._name(one, self._queue_policy(one))
         for one in self.bean.many("address-policy"):
@@ -68,16 +85,21 @@ class _Federation:
             self.sets[one.text("name")] = one
         for one in self.sets.values():
             self._looked_up(one, {one.text("name"): None})
-        found: dict[str, UpstreamEntry] = {}
         for one in self.bean.many("upstream"):
             entry = self._upstream(one)
-            if entry is None:
-                continue
-            if entry.name in found:
-                what = f"there is an upstream {entry.options.name!r} already"
-                self.reader.error(one, what, "names are unique in a federation", "name")
-            found[entry.name] = entry
-        return list(found.values())
+            if entry is not None:
+                self._check_name(one, entry, self.upstreams)
+                self.upstreams[entry.name] = entry
+        for one in self.bean.many("downstream"):
+            made = self._downstream(one)
+            if made is not None:
+                self._check_name(one, made, self.downstreams)
+                self.downstreams[made.name] = made
+
+    def _check_name(self, bean: Bean, entry: UpstreamEntry, known: Mapping[str, UpstreamEntry]) -> None:
+        if entry.name in known:
+            what = f"there is {_kind(bean)} {entry.options.name!r} already"
+            self.reader.error(bean, what, "names are unique in a federation", "name")
 
     def _name(self, bean: Bean, policy: Policy) -> None:
         if not policy.name:
@@ -131,7 +153,7 @@ class _Federation:
         for secret in (options.password, self.bean.text("password")):
             reader.findings.hide(secret)
         if not options.name:
-            reader.error(bean, "an upstream has no name", "queues there are named after it")
+            reader.error(bean, f"{_kind(bean)} has no name", "queues there are named after it")
             return None
         if "/" in options.name or "/" in self.name:
             reader.error(bean, "a name of a federation has a stroke (/)", "operators write FEDERATION/UPSTREAM", "name")
@@ -141,7 +163,7 @@ class _Federation:
         places = places_of(reader, bean, options.name, self.peering) if group is None else []
         policies = self._looked_up(bean, {})
         if not policies:
-            reader.warn(bean, f"the upstream {options.name!r} has no policy: nothing is fetched from it")
+            reader.warn(bean, f"the {bean.kind.name} {options.name!r} has no policy: nothing is fetched for it")
         if not places and not heard:
             return None
         return UpstreamEntry(
@@ -151,6 +173,35 @@ class _Federation:
             group=heard,
             queues=tuple(one for one in policies.values() if isinstance(one, QueuePolicy)),
             addresses=tuple(one for one in policies.values() if isinstance(one, AddressPolicy)),
+        )
+
+    def _downstream(self, bean: Bean) -> DownstreamEntry | None:
+        """Return a broker that is told to fetch from here, and the place that it is told."""
+        entry = self._upstream(bean)
+        wanted = bean.text("upstream-connector-ref")
+        if not wanted:
+            remedy = "name the connector of this broker in <upstream-connector-ref>"
+            self.reader.error(bean, f"the downstream {bean.text('name')!r} is not told where this broker is", remedy)
+            return None
+        try:
+            back = place_called(wanted, self.peering)
+        except (InvalidOption, InvalidURI) as error:
+            self.reader.error(bean, error.message, error.remedy, "upstream-connector-ref")
+            return None
+        if entry is None:
+            return None
+        if back.host in EVERYWHERE:
+            what = f"the connector {wanted!r} leads to {back.host}: the other broker would dial itself"
+            self.reader.warn(bean, what)
+        return DownstreamEntry(
+            federation=entry.federation,
+            options=entry.options,
+            places=entry.places,
+            group=entry.group,
+            queues=entry.queues,
+            addresses=entry.addresses,
+            back=Endpoint(back.scheme, host=back.host, port=back.port, options=back.options),
+            connector=wanted,
         )
 
     def _looked_up(self, bean: Bean, above: Mapping[str, None]) -> dict[str, Policy]:
@@ -169,6 +220,10 @@ class _Federation:
                 remedy = f"known: {known}" if known else "add it to the federation"
                 self.reader.error(reference, f"there is no policy {name!r} in this federation", remedy, "ref")
         return found
+
+
+def _kind(bean: Bean) -> str:
+    return "an upstream" if bean.kind.name == "upstream" else "a downstream"
 
 
 def _matches(bean: Bean, name: str) -> tuple[Match, ...]:

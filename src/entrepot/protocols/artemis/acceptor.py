@@ -15,7 +15,7 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.transactions.transaction import Transaction
-from entrepot.protocols.artemis.membership import Membership
+from entrepot.protocols.artemis.membership import Federating, Membership
 from entrepot.protocols.artemis.refusals import (
     SECURITY,
     SESSION_REJECTED,
@@ -89,6 +89,7 @@ class CoreAcceptor:
         self.limbo: Outlet = Outlet(Session(Shell()), 0)  # of sessions without a connection: nothing is delivered
         self.limbo.choked = True
         self.membership: Membership = Membership(broker.ids.node.uuid_text, broker.wall)
+        self.federating: Federating = Federating()
 
     def has_room_for(self, address: str) -> bool:
         """Return whether a client may have one more ``address`` that stays, restarts included."""

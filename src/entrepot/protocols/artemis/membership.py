@@ -11,6 +11,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.base.errors import Refused
+from entrepot.core.security.directory import Subject
 from entrepot.protocols.artemis.options import VERSION_NEWEST
 from entrepot.protocols.artemis.packets import BackupRequest, ClusterTopology, NodeAnnounce
 
@@ -32,6 +34,10 @@ class Onlooker:
     def called(self) -> str:
         """Return where the peer is, for people."""
         raise NotImplementedError
+
+    def subject(self) -> Subject | None:
+        """Return whom the connection speaks for, None before its first session is open."""
+        return None
 
     def hosted(self, started: bool) -> None:
         """Answer a peer that asked for a backup. One that asked nothing is told nothing."""
@@ -89,6 +95,21 @@ class Membership:
     def host(self, onlooker: Onlooker, packet: BackupRequest) -> None:
         """A peer that was admitted wants a backup hosted: not here, where there is no cluster."""
         onlooker.hosted(False)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Federating:
+    """What a server of CORE does for brokers that deploy a federation to it. This one: nothing (artemis.md 4.12)."""
+
+    def deploy(self, asker: Onlooker, description: bytes) -> None:
+        """``asker`` wants this broker to fetch from an upstream; ``description``: from which, and what.
+
+        Raises EntrepotError where it does not.
+        """
+        raise Refused("no federation is deployed to this broker")
+
+    def forget(self, asker: Onlooker) -> None:
+        """``asker`` is gone, and what it deployed ends."""
 
 
 class _Asked(Onlooker):

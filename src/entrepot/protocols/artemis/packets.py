@@ -3050,7 +3050,7 @@ class ScaleDownAnnouncement(Packet):
 
 
 class FederationDownstreamConnect(Packet):
-    """Asks the peer to federate from here (channel 4); what is asked stays closed. FEDERATION_DOWNSTREAM_CONNECT, id -16."""
+    """Asks the peer to fetch from here (channel 4); `cluster/federation/description.py` reads the description. FEDERATION_DOWNSTREAM_CONNECT, id -16."""
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import EntrepotError, PeerError, Refused
 from entrepot.core.events.facts import SESSION_OPENED
 from entrepot.core.guiding import HERE, REFUSED, UNREADY
+from entrepot.core.security.directory import Subject
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.codec import FIRST_FRAME_OCTETS_MAX, Decoder
@@ -32,6 +33,7 @@ from entrepot.protocols.artemis.packets import (
     CreateSession,
     CreateSessionReply,
     Disconnect,
+    FederationDownstreamConnect,
     NodeAnnounce,
     Packet,
     Ping,
@@ -61,6 +63,7 @@ REQUEST_BACKUP: Final = "RequestBackupQuorumVote"  # by whom an Artemis has vote
 CONNECTION: Final = 0  # the channels that are there from the start
 SESSIONS: Final = 1
 CLUSTER: Final = 3
+FEDERATION: Final = 4
 FIRST_SESSION: Final = 10
 REDIRECT: Final = 0  # a reason of DISCONNECT: the client goes to the target
 REDIRECT_GRACE: Final = 2 * SECOND  # for it to go
@@ -122,6 +125,10 @@ class _Looking(Onlooker):
         """Return where the peer is."""
         return self.connection.peer
 
+    def subject(self) -> Subject | None:
+        """Return whom the connection speaks for."""
+        return None if self.connection.life == OPENING else self.connection.subject
+
     def hosted(self, started: bool) -> None:
         """Answer a BACKUP_REQUEST."""
         if not self.connection.closing:
@@ -159,8 +166,10 @@ class Reception:
             self._of_sessions(packet)
         elif packet.channel == CLUSTER:
             self._of_cluster(packet)
+        elif isinstance(packet, FederationDownstreamConnect):
+            self._of_federation(packet)
         elif packet.channel != CONNECTION:
-            return  # replication and federation: nobody listens
+            return  # replication: nobody listens
         elif isinstance(packet, Ping):
             self._ping(packet)
         elif isinstance(packet, SubscribeTopology):
@@ -209,6 +218,19 @@ class Reception:
         elif isinstance(packet, QuorumVote) and connection.admitted and packet.handler == REQUEST_BACKUP:
             # An Artemis asks; ours ask each node. No copy of its journal can be had here, and it asks somebody else.
             connection.say(QuorumVoteReply(handler=packet.handler, host=membership.node), CLUSTER)
+
+    def _of_federation(self, packet: FederationDownstreamConnect) -> None:
+        """Deploy what another broker asks for; who may not is told so, and the connection goes on.
+
+        Artemis closes it instead, and one that sends dials again at once, for ever. Up to 2.53 it takes channel 0, too.
+        """
+        connection = self.connection
+        if packet.channel not in (CONNECTION, FEDERATION):
+            return
+        try:
+            connection.acceptor.federating.deploy(connection.look(), packet.description)
+        except EntrepotError as error:
+            connection.say(exception_of(error), packet.channel)
 
     def _speak(self, version: i64) -> None:
         """The version of the channels is known; a later word on it changes nothing."""

@@ -349,7 +349,7 @@ PACKETS: Final[tuple[Packet, ...]] = (
     P("ScaleDownAnnouncement", "SCALEDOWN_ANNOUNCEMENT", -6, (F("target", SS), F("scaled_down", SS)),
       "A node gave everything to another one."),
     P("FederationDownstreamConnect", "FEDERATION_DOWNSTREAM_CONNECT", -16, (F("description", Kind.REST),),
-      "Asks the peer to federate from here (channel 4); what is asked stays closed."),
+      "Asks the peer to fetch from here (channel 4); `cluster/federation/description.py` reads the description."),
     # replication: channel 2
     P("ReplicationResponse", "REPLICATION_RESPONSE", ((90, 0), (-9, 0)), (F("synchronized", B, form=2),),
       "A packet of replication was done. Form 2 answers START_FINISH_SYNC alone."),

@@ -157,6 +157,7 @@ class CoreServerSession(Received):
         if onlooker is not None:
             self.onlooker = None
             self.acceptor.membership.forget(onlooker)
+            self.acceptor.federating.forget(onlooker)
 
     def _lose(self, commands: Commands) -> None:
         """Keep a session until its client brings it elsewhere, as long as this connection would have been believed."""

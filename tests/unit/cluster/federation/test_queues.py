@@ -346,7 +346,7 @@ def test_demand_ends_with_those_who_want() -> None:
     demand.begin()
     both.near.broker.advance()
     (wish,) = demand.about("Q")
-    assert (wish.local, demand.holders(wish), demand.means("Q", topic=False), came) == ("Q", 1, ["P"], [1])
+    assert (wish.local, demand.means("Q", topic=False), came) == ("Q", ["P"], [1])
     reader.close()
     both.near.broker.advance()
     assert (demand.wishes, came) == ({}, [1, 0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy, UpstreamEntry
+from entrepot.cluster.federation.options import AddressPolicy, DownstreamEntry, Match, QueuePolicy, UpstreamEntry
 from entrepot.config.artemis.federation_elements import FEDERATION_KINDS
 from entrepot.config.model import BrokerConfig, changes
 from entrepot.config.vocabulary import Does
@@ -17,6 +17,7 @@ CONNECTORS = (
     '<connector name="other">tcp://other:5445</connector></connectors>'
 )
 STATIC = "<static-connectors><connector-ref>far</connector-ref><connector-ref>other</connector-ref></static-connectors>"
+BACK = "<upstream-connector-ref>other</upstream-connector-ref>"
 POLICIES = (
     '<queue-policy name="Q"><include queue-match="orders" address-match="#"/>'
     '<exclude queue-match="#.x"/></queue-policy>'
@@ -145,8 +146,15 @@ def test_a_discovery_group() -> None:
         ('<transformer name="t"><class-name>x.Y</class-name></transformer>', "Java class"),
         (
             '<downstream name="D"><upstream-connector-ref>far</upstream-connector-ref></downstream>',
-            "<downstream> is refused",
+            "the downstream 'D' leads nowhere",
         ),
+        (f'<downstream name="D">{STATIC}</downstream>', "the downstream 'D' is not told where this broker is"),
+        (
+            f'<downstream name="D">{STATIC}<upstream-connector-ref>x</upstream-connector-ref></downstream>',
+            "there is no connector 'x'",
+        ),
+        (f"<downstream>{STATIC}{BACK}</downstream>", "a downstream has no name"),
+        (f'<downstream name="D">{STATIC}{BACK}</downstream>' * 2, "there is a downstream 'D' already"),
     ],
 )
 def test_what_is_wrong_is_named(inside: str, what: str) -> None:
@@ -182,5 +190,35 @@ def test_what_is_not_obeyed_says_why_and_what_to_do() -> None:
             assert part.does is Does.OBEYED or part.why, part.name
         for slot in kind.slots.values():
             assert slot.does is Does.OBEYED or slot.why, slot.name
-    (federation,) = [kind for kind in FEDERATION_KINDS if kind.name == "federation"]
-    assert "<upstream>" in federation.slots["downstream"].remedy
+
+
+def downstream(inside: str, attributes: str = 'name="D"') -> DownstreamEntry:
+    (found,) = config(
+        f'<downstream {attributes}>{STATIC}{BACK}<policy ref="A"/>{inside}</downstream>{POLICIES}'
+    ).downstreams
+    return found
+
+
+def test_a_downstream_has_a_place_and_the_place_that_it_is_told() -> None:
+    found = downstream("<connection-ttl>6000</connection-ttl>", 'name="D" priority-adjustment="4"')
+    assert (found.name, [place.host for place in found.places]) == ("F/downstream/D", ["far", "other"])
+    assert (found.connector, found.back.host, found.back.port) == ("other", "other", 5445)
+    assert (found.options.user, found.options.password, found.options.priority) == ("u", "secret-1", 4)
+    assert (found.options.ttl, [one.name for one in found.addresses], found.queues) == (6 * SECOND, ["A"], ())
+
+
+def test_an_upstream_and_a_downstream_may_have_one_name() -> None:
+    found = config(f'<upstream name="D">{STATIC}</upstream><downstream name="D">{STATIC}{BACK}</downstream>')
+    assert [one.name for one in (*found.federations, *found.downstreams)] == ["F/D", "F/downstream/D"]
+
+
+def test_who_may_deploy_is_said_by_roles_and_changes_live() -> None:
+    def of(attributes: str) -> BrokerConfig:
+        reading = read(document(f"<federations{attributes}/>"))
+        assert isinstance(reading.config, BrokerConfig)
+        assert reading.findings.errors == []
+        return reading.config
+
+    had, has = of(""), of(' downstream-authorization="a, b,c"')
+    assert (had.deployers, has.deployers) == ((), ("a", "b", "c"))
+    assert [(change.what, change.live) for change in changes(had, has)] == [("downstream-authorization", True)]
