@@ -25,7 +25,7 @@ FOUND = {  # the first seed that finds it
     "an aborted drain goes on": 32,
     "on the way: a message is settled before the answer": 1,
     "redistribution takes what a drain may have given": 3,
-    "a queue is given away before the disk knows it": 1,
+    "a queue is given away before the disk knows it": 2,
     "what waits for a third node goes to one with a queue of that number": 6,
     "what waits for a third node goes there under another id": 1,
 }
