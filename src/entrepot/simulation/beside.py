@@ -14,9 +14,8 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.clusters.drain_notes import RUNNING, State
-from entrepot.simulation.drained import DrainRun, LeavingDraft
+from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.leaving import LeavingSite
-from entrepot.simulation.world import Lots
 
 WATCH_MS: Final = 1
 WATCHES: Final = 3_000
@@ -27,8 +26,7 @@ class BesideRun(DrainRun):
     """The run of one seed. Call `run` once, then read ``wrong`` and ``network.world``."""
 
     def __init__(self, seed: int, *, lines: bool = False) -> None:
-        lots = Lots(f"{seed}/beside")
-        self._leave(seed, lots, LeavingDraft(lots, beside=True), lines=lines)
+        super().__init__(seed, beside=True, lines=lines)
 
     def _live(self) -> None:
         self.network.start()

@@ -77,14 +77,12 @@ class DrainRun(ClusterRun):
     draft: LeavingDraft
     network: Leaving
 
-    def __init__(self, seed: int, *, lines: bool = False) -> None:
-        lots = Lots(f"{seed}/drains")
-        self._leave(seed, lots, LeavingDraft(lots), lines=lines)
-
-    def _leave(self, seed: int, lots: Lots, draft: LeavingDraft, *, lines: bool) -> None:
+    def __init__(self, seed: int, *, beside: bool = False, lines: bool = False) -> None:
+        """``beside``: a third node is there, and what waits moves at once."""
+        lots = Lots(f"{seed}/{'beside' if beside else 'drains'}")
         self.branches = 0
         self.marked: dict[str, str] = {}  # message -> the node that took it, with an id of its sender
-        self._begin(seed, lots, draft, lines=lines)
+        self._begin(seed, lots, LeavingDraft(lots, beside=beside), lines=lines)
 
     def _ledger(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool) -> Clustered:
         return Leaving(seed, blueprints, lines=lines)
@@ -346,7 +344,7 @@ class DrainRun(ClusterRun):
                 site.order("abort")
             elif state in (State.INTERRUPTED, State.FAILED):
                 site.order("resume")
-            elif state in RUNNING and not self._goes_to_who_stays(site):
+            elif state in RUNNING and not (self.draft.single or _goes_to(site, self._machine(self.draft.target))):
                 site.order("abort")
             elif state not in RUNNING and (self._left(site) or state is not State.DONE):
                 site.order("begin", f"{self.draft.target}:61616")
@@ -354,12 +352,6 @@ class DrainRun(ClusterRun):
             self.network.inspect()
         self._fault(f"{site.name} keeps {self._left(site)}, {self._waiting()}: {site.drain.report()}")
         return False
-
-    def _goes_to_who_stays(self, site: LeavingSite) -> bool:
-        """Return whether a drain that is under way leads to the target of the end, and to nobody who has left."""
-        target = self._machine(self.draft.target).broker
-        assert target is not None
-        return self.draft.single or site.drain.ways.node in ("", target.ids.node.uuid_text)
 
     def _left(self, site: LeavingSite) -> dict[str, int]:
         assert site.broker is not None
@@ -434,6 +426,12 @@ class DrainRun(ClusterRun):
         moved = sum(site.drain.handing.count for site in self.network.machines() if site.made and site.made.draining)
         said = {"branches prepared": self.branches, "branches moved (last drains)": moved}
         return {**super().counts(), **self.network.world.counts, **said}
+
+
+def _goes_to(site: LeavingSite, target: LeavingSite) -> bool:
+    """Return whether a drain that is under way leads to ``target``, and not to a node that has left."""
+    assert target.broker is not None
+    return site.drain.ways.node in ("", target.broker.ids.node.uuid_text)
 
 
 def _queue(name: str) -> Destination:
