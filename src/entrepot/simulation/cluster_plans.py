@@ -35,6 +35,18 @@ def _shapes(chains: bool, groups: bool, leaving: bool) -> tuple[str, ...]:
     return (SYMMETRIC, SYMMETRIC, LINE) if groups else (SYMMETRIC, SYMMETRIC, SYMMETRIC, STATIC, CHAIN, LINE)
 
 
+def _balancings(groups: bool, leaving: bool, beside: bool) -> tuple[str, ...]:
+    if beside:
+        return MOVING
+    if leaving:
+        return GIVING
+    return LEAVING if groups else (*LEAVING, "OFF", "OFF_WITH_REDISTRIBUTION")
+
+
+def _delays(beside: bool) -> tuple[int, ...]:
+    return (0, 0, 20, 200) if beside else (-1, 0, 20, 200, 1_000)
+
+
 class Draft:
     """The plan of a seed. ``starts``: where producers are; ``pairs``: between which something may break."""
 
@@ -52,11 +64,10 @@ class Draft:
             chr(ord("a") + number) for number in range(lots.between(3 if chains or beside else 2, most))
         ]
         self.rough: Final = chains
-        balancings = LEAVING if groups else (*LEAVING, "OFF", "OFF_WITH_REDISTRIBUTION")
-        self.balancing: Final = lots.one_of(MOVING if beside else GIVING if leaving else balancings)
+        self.balancing: Final = lots.one_of(_balancings(groups, leaving, beside))
         self.deduplicates: Final = lots.chance(0.8) or leaving
         self.calm: Final = lots.chance(0.2)
-        self.delay: Final = lots.one_of((0, 0, 20, 200) if beside else (-1, 0, 20, 200, 1_000)) * MILLISECOND
+        self.delay: Final = lots.one_of(_delays(beside)) * MILLISECOND
         self.large: Final = lots.chance(0.3)
         grouped = lots.chance(0.2)
         self.grouped: Final = 0.8 if groups else 0.3 if grouped else 0.0
