@@ -1,7 +1,7 @@
 """Bugs of drains, planted to see that the simulation finds them. None of them is in the product.
 
 They replace a method, which native callers of the compiled build do not notice: they are planted in the plain build.
-`HISTORIC` were in the product until this simulation found them.
+`HISTORIC` and `BESIDE` were in the product until this simulation found them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from entrepot.cluster.clusters.drain_ways import Ways
 from entrepot.cluster.clusters.draining import Drain
 from entrepot.cluster.clusters.gift import Gift
 from entrepot.cluster.clusters.remembered import Remembered
+from entrepot.cluster.clusters.withheld import Withheld
+from entrepot.core.addressing.routing import RoutingTable
 from entrepot.core.transactions.branches import Branches
+from entrepot.protocols.artemis.linking.crossing import Crossing
 
 
 def _nothing(genuine: Any) -> Any:
@@ -57,6 +60,42 @@ def _begins_anew_unasked(genuine: Any) -> Any:
     return lambda self: self._is_ours_again()
 
 
+def _is_withheld_from_nobody(genuine: Any) -> Any:
+    return lambda self, queue: 0
+
+
+def _begins_at_once(genuine: Any) -> Any:
+    def begin(self: Ways, name: str) -> None:
+        self._go(name)
+
+    return begin
+
+
+def _of_any_node(genuine: Any) -> Any:
+    return lambda self, address, routes, node="": genuine(self, address, routes)
+
+
+def _under_another_id(genuine: Any) -> Any:
+    def duplicate_id(self: Crossing, message: Any) -> Any:
+        key, self.route_key = self.route_key, ""
+        try:
+            return genuine(self, message)
+        finally:
+            self.route_key = key
+
+    return duplicate_id
+
+
+BESIDE: dict[str, Callable[[], AbstractContextManager[None]]] = {  # in worlds where a third node reads meanwhile
+    "redistribution takes what a drain may have given": lambda: patched(Withheld, "up_to", _is_withheld_from_nobody),
+    "a queue is given away before the disk knows it": lambda: patched(Ways, "_begin", _begins_at_once),
+    "what waits for a third node goes to one with a queue of that number": lambda: patched(
+        RoutingTable, "beyond", _of_any_node
+    ),
+    "what waits for a third node goes there under another id": lambda: patched(
+        Crossing, "duplicate_id", _under_another_id
+    ),
+}
 HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a drain is done before the disk knows it": lambda: patched(Drain, "_store", _is_done_before_the_disk),
     "ids that come while ids are told are not told": lambda: patched(Remembered, "more", _tells_once),
@@ -70,7 +109,7 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "an aborted drain goes on": lambda: patched(Ways, "stop", _nothing),
     "on the way: a message is settled before the answer": CARRIED["a message is settled before the answer"],
 }
-BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {**HISTORIC, **OTHERS}
+BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {**HISTORIC, **OTHERS, **BESIDE}
 
 
 def planted(bug: str) -> AbstractContextManager[None]:

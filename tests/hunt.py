@@ -67,10 +67,14 @@ def clusters_with(bug: str, *, planted: bool = True) -> Judge:
     return judge
 
 
+def drains(*, beside: bool) -> Judge:
+    return lambda seed: list(run_drains(seed, beside=beside).violations)
+
+
 def drains_with(bug: str) -> Judge:
     def judge(seed: int) -> list[str]:
         with drain_bugs.planted(bug):
-            return list(run_drains(seed).violations)
+            return list(run_drains(seed, beside=bug in drain_bugs.BESIDE).violations)
 
     return judge
 
@@ -97,7 +101,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             yield kind, bug, clusters_with(bug), clusters_with(bug, planted=False)
     if "drains" in kinds:
         for bug in drain_bugs.BUGS:
-            yield "clusters --drains", bug, drains_with(bug), lambda seed: list(run_drains(seed).violations)
+            beside = bug in drain_bugs.BESIDE
+            kind = "clusters --drains --beside" if beside else "clusters --drains"
+            yield kind, bug, drains_with(bug), drains(beside=beside)
     if "reattach" in kinds:
         for bug in caller_bugs.REATTACH_BUGS:
             broken, sound = (callers_with(each, core=True, reattach=True) for each in (bug, ""))

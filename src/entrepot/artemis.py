@@ -118,6 +118,9 @@ class ArtemisSide:
         group = "" if clusters.scale_down is None else clusters.scale_down.group
         announces = clusters.scale_down is not None
         self.drain = Drain(first, self.say, group, announces=announces, direct=clusters.takers)
+        for one in self.clusters:
+            if one.registry.redistribution is not None:
+                one.registry.redistribution.respect(self.drain.ways.withheld)
 
     def _group(self, clusters: Clusters) -> None:
         """Let the nodes agree where message groups go, if the file asks for that."""

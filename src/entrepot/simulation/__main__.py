@@ -30,7 +30,8 @@ from entrepot.simulation.campaign import (
 
 STRAY: Final = (
     "--core and --mixed are about --callers, and not both; --reattach is about --core, "
-    "--chains, --groups and --drains are about --clusters, one of them; --blocks is about --callers, --mqtt and --amqp"
+    "--chains, --groups and --drains are about --clusters, one of them; --beside is about --drains; "
+    "--blocks is about --callers, --mqtt and --amqp"
 )
 
 
@@ -71,7 +72,7 @@ def _is_stray(options: argparse.Namespace) -> bool:
     if options.blocks > options.callers + options.mqtt + options.amqp:
         return True
     kinds: int = options.chains + options.groups + options.drains
-    return kinds > int(options.clusters)
+    return kinds > int(options.clusters) or options.beside > options.drains
 
 
 def parser() -> argparse.ArgumentParser:
@@ -102,6 +103,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--amqp", action="store_true", help="run programs that speak AMQP to one broker")
     found.add_argument("--groups", action="store_true", help="with --clusters: nodes agree where message groups go")
     found.add_argument("--drains", action="store_true", help="with --clusters: nodes give all they have to others")
+    found.add_argument(
+        "--beside", action="store_true", help="with --drains: a third node reads while one is broken off"
+    )
     found.add_argument("--mqtt", action="store_true", help="run programs that speak MQTT to one broker")
     found.add_argument("--plain", action="store_true", help="with --networks: plans as they were before extras came in")
     found.add_argument("--stops", action="store_true", help="with --networks: brokers stop in order, too")
@@ -209,7 +213,9 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
 
 
 def _cluster_player(options: argparse.Namespace) -> Callable[..., Result]:
-    return run_drains if options.drains else partial(run_clusters, chains=options.chains, groups=options.groups)
+    if options.drains:
+        return partial(run_drains, beside=options.beside)
+    return partial(run_clusters, chains=options.chains, groups=options.groups)
 
 
 def _way(options: argparse.Namespace) -> str:
@@ -223,7 +229,7 @@ def _way(options: argparse.Namespace) -> str:
     if options.mqtt:
         return f"--mqtt{' --blocks' if options.blocks else ''} --trace trace.txt"
     if options.clusters:
-        kinds = "".join(f" --{kind}" for kind in ("chains", "groups", "drains") if getattr(options, kind))
+        kinds = "".join(f" --{kind}" for kind in ("chains", "groups", "drains", "beside") if getattr(options, kind))
         return f"--clusters{kinds} --trace trace.txt"
     if options.callers:
         kinds = "".join(f" --{kind}" for kind in ("core", "reattach", "mixed", "blocks") if getattr(options, kind))

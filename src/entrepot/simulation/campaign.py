@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from entrepot.simulation.beside import BesideRun
 from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.carried import CarriedRun
 from entrepot.simulation.cluster_runs import ClusterRun
@@ -149,9 +150,12 @@ def run_clusters(seed: int, *, chains: bool = False, groups: bool = False, lines
     return Result(seed, world.digest(), tuple(violations), dict(sorted(clustered.counts().items())), 0, kept)
 
 
-def run_drains(seed: int, *, lines: bool = False) -> Result:
-    """Run the cluster of ``seed`` in which nodes give all they have to others. It has no plan of steps to shrink."""
-    drained = DrainRun(seed, lines=lines)
+def run_drains(seed: int, *, beside: bool = False, lines: bool = False) -> Result:
+    """Run the cluster of ``seed`` in which nodes give all they have to others. It has no plan of steps to shrink.
+
+    ``beside``: a third node reads while that is broken off.
+    """
+    drained = (BesideRun if beside else DrainRun)(seed, lines=lines)
     violations = drained.run()
     world = drained.network.world
     kept = () if world.lines is None else tuple(world.lines)

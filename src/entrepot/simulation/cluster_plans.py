@@ -35,24 +35,39 @@ def _shapes(chains: bool, groups: bool, leaving: bool) -> tuple[str, ...]:
     return (SYMMETRIC, SYMMETRIC, LINE) if groups else (SYMMETRIC, SYMMETRIC, SYMMETRIC, STATIC, CHAIN, LINE)
 
 
+def _balancings(groups: bool, leaving: bool, beside: bool) -> tuple[str, ...]:
+    if beside:
+        return MOVING
+    if leaving:
+        return GIVING
+    return LEAVING if groups else (*LEAVING, "OFF", "OFF_WITH_REDISTRIBUTION")
+
+
+def _delays(beside: bool) -> tuple[int, ...]:
+    return (0, 0, 20, 200) if beside else (-1, 0, 20, 200, 1_000)
+
+
 class Draft:
     """The plan of a seed. ``starts``: where producers are; ``pairs``: between which something may break."""
 
-    def __init__(self, lots: Lots, *, chains: bool = False, groups: bool = False, leaving: bool = False) -> None:
+    def __init__(
+        self, lots: Lots, *, chains: bool = False, groups: bool = False, leaving: bool = False, beside: bool = False
+    ) -> None:
         """``chains``: messages have a long way, over nodes that crash more often; ``groups``: nodes agree about those;
-        ``leaving``: some give all they have to others.
+        ``leaving``: some give all they have to others; ``beside``: a third node is there, and what waits moves at once.
 
         ``firm``: a group goes to one queue whatever happens, because no queue goes for good.
         """
         self.shape: Final = lots.one_of(_shapes(chains, groups, leaving))
         most = 8 if self.shape in (SYMMETRIC, STATIC) and lots.chance(0.1) else 4
-        self.names: Final = [chr(ord("a") + number) for number in range(lots.between(3 if chains else 2, most))]
+        self.names: Final = [
+            chr(ord("a") + number) for number in range(lots.between(3 if chains or beside else 2, most))
+        ]
         self.rough: Final = chains
-        balancings = LEAVING if groups else (*LEAVING, "OFF", "OFF_WITH_REDISTRIBUTION")
-        self.balancing: Final = lots.one_of(GIVING if leaving else balancings)
+        self.balancing: Final = lots.one_of(_balancings(groups, leaving, beside))
         self.deduplicates: Final = lots.chance(0.8) or leaving
         self.calm: Final = lots.chance(0.2)
-        self.delay: Final = lots.one_of((-1, 0, 20, 200, 1_000)) * MILLISECOND
+        self.delay: Final = lots.one_of(_delays(beside)) * MILLISECOND
         self.large: Final = lots.chance(0.3)
         grouped = lots.chance(0.2)
         self.grouped: Final = 0.8 if groups else 0.3 if grouped else 0.0
@@ -60,11 +75,11 @@ class Draft:
         self.durables: Final = lots.between(1, 2) if self.topics else 0
         self.window: Final = lots.one_of((-1, PIECE, 10 << 20))
         self.credit: Final = lots.one_of((-1, 4_000, 1 << 20))
-        self.ttl_ms: Final = lots.one_of((3_000, 20_000))
+        self.ttl_ms: Final = 3_000 if beside else lots.one_of((3_000, 20_000))
         self.disturbed = False
         self.alone: tuple[str, ...] = ()  # addresses that are not the cluster's
         self.groups: Final = groups
-        self._queues: Final = {name: lots.chance(0.8) for name in self.names}
+        self._queues: Final = {name: beside or lots.chance(0.8) for name in self.names}
         self.starts: Final = self.names[:1] if self.shape == CHAIN and lots.chance(0.5) else self.names
         self.pairs: Final = [(a, b) for a in self.names for b in self.names if a != b]
         self.firm = False

@@ -7,7 +7,8 @@ own or a target, until it is ended there; and once all has healed a drain ends, 
 
 A drain that an operator breaks off while messages are on their way cannot know whether they arrived; nor can a node
 that died, whose own readers are given them again. Those may come twice, and only those, in seeds where that may
-happen: the others (``firm``) give to one target, and have no readers at the nodes that leave.
+happen: the others (``firm``) give to one target, and have no readers at the nodes that leave. There only what was here
+again when an operator aborted a drain may come twice, where redistribution moves it to another node.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ LATE: Final = (100_000, 130_000)  # ms: a date that comes when all have given aw
 class LeavingDraft(Draft):
     """The plan of a seed. ``leaving``: who gives all away; ``target``: to whom, where the seed is ``firm``."""
 
-    def __init__(self, lots: Lots) -> None:
-        super().__init__(lots, leaving=True)
+    def __init__(self, lots: Lots, *, beside: bool = False) -> None:
+        super().__init__(lots, leaving=True, beside=beside)
         self.alone = (ORDERED, PROMISED)
-        self.single: Final = lots.chance(0.5)
-        several = len(self.names) > 2 and lots.chance(0.3)
+        self.single: Final = beside or lots.chance(0.5)
+        several = len(self.names) > 2 and not beside and lots.chance(0.3)
         self.leaving: Final = self.names[: 2 if several else 1]
         self.target: Final = self.names[-1]
         self.memory: Final = {name: lots.one_of(MEMORY) for name in self.names}
@@ -76,11 +77,12 @@ class DrainRun(ClusterRun):
     draft: LeavingDraft
     network: Leaving
 
-    def __init__(self, seed: int, *, lines: bool = False) -> None:
-        lots = Lots(f"{seed}/drains")
+    def __init__(self, seed: int, *, beside: bool = False, lines: bool = False) -> None:
+        """``beside``: a third node is there, and what waits moves at once."""
+        lots = Lots(f"{seed}/{'beside' if beside else 'drains'}")
         self.branches = 0
         self.marked: dict[str, str] = {}  # message -> the node that took it, with an id of its sender
-        self._begin(seed, lots, LeavingDraft(lots), lines=lines)
+        self._begin(seed, lots, LeavingDraft(lots, beside=beside), lines=lines)
 
     def _ledger(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool) -> Clustered:
         return Leaving(seed, blueprints, lines=lines)
@@ -214,7 +216,9 @@ class DrainRun(ClusterRun):
         if draft.promises and lots.chance(0.25):
             self.branches += 1
             key = key_of(Xid(7, b"of the drains", self.branches.to_bytes(4, "big")))
-            site.promise(Promise(site.name, key), [self._message(PROMISED, {}) for _ in range(lots.below(4))])
+            site.promise(
+                Promise(site.name, key), [self._message(PROMISED, {}) for _ in range(lots.below(4))], firm=draft.single
+            )
             return
         for _ in range(lots.skewed(1, 60)):
             what = lots.below(10)
@@ -340,6 +344,8 @@ class DrainRun(ClusterRun):
                 site.order("abort")
             elif state in (State.INTERRUPTED, State.FAILED):
                 site.order("resume")
+            elif state in RUNNING and not (self.draft.single or _goes_to(site, self._machine(self.draft.target))):
+                site.order("abort")
             elif state not in RUNNING and (self._left(site) or state is not State.DONE):
                 site.order("begin", f"{self.draft.target}:61616")
             self.network.run(1_000)
@@ -409,7 +415,10 @@ class DrainRun(ClusterRun):
     def _twice(self) -> list[str]:
         found = super()._twice()
         if self.draft.single:
-            return found
+            aborted = self.network.aborted if self.draft.moves else {}
+            return [
+                one for one in found if not (one.split()[0] in aborted and one.split()[1] not in (ORDERED, PROMISED))
+            ]
         return [one for one in found if one.split()[0] not in self.network.doubted]
 
     def counts(self) -> dict[str, int]:
@@ -417,6 +426,12 @@ class DrainRun(ClusterRun):
         moved = sum(site.drain.handing.count for site in self.network.machines() if site.made and site.made.draining)
         said = {"branches prepared": self.branches, "branches moved (last drains)": moved}
         return {**super().counts(), **self.network.world.counts, **said}
+
+
+def _goes_to(site: LeavingSite, target: LeavingSite) -> bool:
+    """Return whether a drain that is under way leads to ``target``, and not to a node that has left."""
+    assert target.broker is not None
+    return site.drain.ways.node in ("", target.broker.ids.node.uuid_text)
 
 
 def _queue(name: str) -> Destination:

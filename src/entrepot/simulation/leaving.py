@@ -99,7 +99,7 @@ class LeavingSite(ClusteredSite):
 
         def act() -> None:
             if verb == "abort":
-                self.doubt()
+                self.ledger.aborted.update(dict.fromkeys(self.doubt()))
             try:
                 obey(self.drain, verb, to)
             except Refused as refused:
@@ -139,18 +139,20 @@ class LeavingSite(ClusteredSite):
                     break
                 self.ledger.doubted[identity] = None
 
-    def doubt(self) -> None:
+    def doubt(self) -> list[str]:
         """Note what is on its way, and what arrived since the last drain ended: that is settled in memory alone."""
-        for message in self.on_their_way():
-            self.ledger.doubted[str(properties_in(message.raw)[IDENTITY])] = None
-        self.ledger.doubted.update(dict.fromkeys(self.given.values()))
+        found = [str(properties_in(message.raw)[IDENTITY]) for message in self.on_their_way()]
+        found += self.given.values()
+        self.ledger.doubted.update(dict.fromkeys(found))
+        return found
 
     # -- prepared transactions -----------------------------------------------------------------------------------------
 
-    def promise(self, promise: Promise, sends: list[Message]) -> None:
+    def promise(self, promise: Promise, sends: list[Message], *, firm: bool = False) -> None:
         """Prepare a branch that sends ``sends`` to `PROMISED`, and takes what it gets there.
 
-        Where it ends nobody knows before, so that nothing is said of the order of what it sends.
+        Where it ends nobody knows before, so that nothing is said of the order of what it sends. ``firm``: it takes
+        nothing that the target may have, as a reader of this node does.
         """
         self.ledger.promises.append(promise)
         hand = Hand(self, f"queue://{PROMISED}", 3, key="hand")
@@ -164,8 +166,11 @@ class LeavingSite(ClusteredSite):
                 transaction.send(message, broker.target(names.parse(f"queue://{PROMISED}")))
                 promise.sends.append(str(properties_in(message.raw)[IDENTITY]))
             for taker, message, _ in hand.got:
+                identity = str(properties_in(message.raw)[IDENTITY])
+                if firm and identity in self.ledger.doubted:
+                    continue
                 transaction.settle(taker, int(message.number))
-                promise.takes.append(str(properties_in(message.raw)[IDENTITY]))
+                promise.takes.append(identity)
             broker.branches.prepare(transaction, promise.key)
             hand.got.clear()
             broker.unsubscribe(hand)
@@ -217,11 +222,15 @@ class LeavingSite(ClusteredSite):
 
 
 class Leaving(Clustered):
-    """The ledger. ``due``: message -> the wall time before which it may not come; ``doubted``: may come twice."""
+    """The ledger. ``due``: message -> the wall time before which it may not come; ``doubted``: may come twice.
+
+    ``aborted``: of these, what an operator had here again when he aborted a drain.
+    """
 
     def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
         self.due: dict[str, int] = {}
         self.doubted: dict[str, None] = {}
+        self.aborted: dict[str, None] = {}
         self.promises: list[Promise] = []
         self.origins: dict[str, str] = {}  # message of `ORDERED` -> the node that took it
         self.sequences: dict[tuple[str, str], list[int]] = {}  # origin, reader's node -> numbers, as they came

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
@@ -22,8 +23,10 @@ from entrepot.cluster.clusters.drain_notes import MOVED, Notebook, Receipt
 from entrepot.cluster.clusters.finding import find_queue
 from entrepot.cluster.clusters.remotes import STORE_PREFIX
 from entrepot.cluster.clusters.stores import owner_of
+from entrepot.cluster.clusters.withheld import Withheld
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
+from entrepot.journal.ports import Waiter
 from entrepot.protocols.artemis.linking.crossing import DATED, ONWARD
 
 PARALLEL: Final = 8  # queues that move at once: each has a connection
@@ -39,6 +42,22 @@ class _Way:
 
     def confirmed(self) -> int:
         return self.before + sum(one.link.counts.confirmed for one in self.connector.bridges.values())
+
+
+class _Begun(Waiter):
+    """Hears that the disk has it that a queue is given away. Before that none of its messages goes to the target."""
+
+    def __init__(self, ways: Ways, name: str) -> None:
+        self._ways: Final = ways
+        self._name: Final = name
+
+    def stored(self, token: bytes) -> None:
+        """It has."""
+        self._ways.begun(self._name, self)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It has not, and is asked again."""
+        self._ways.not_begun(self._name, self)
 
 
 class Ways:
@@ -58,7 +77,9 @@ class Ways:
         self.refused: dict[str, str] = {}
         self.ways: dict[str, _Way] = {}
         self.dated: Final = Dated(self.broker)
+        self.withheld: Final = Withheld()
         self._asked: dict[str, None] = {}  # queues about which the target is asked
+        self._beginning: dict[str, _Begun] = {}  # queues of which the disk gets that they are given away
         self._notebook: Final = notebook
         self._tell: Final = tell
 
@@ -108,21 +129,22 @@ class Ways:
             self._see(name, way, held)
         sources = [one for one in self.sources(held) if one.name not in self.refused]
         for queue in sources:
-            if len(self.ways) + len(self._asked) >= PARALLEL:
+            if len(self.ways) + len(self._asked) + len(self._beginning) >= PARALLEL:
                 return False
-            if queue.name in self.ways or queue.name in self._asked:
+            if queue.name in self.ways or queue.name in self._asked or queue.name in self._beginning:
                 continue
             receipt = self.receipts.setdefault(queue.name, Receipt())
             if receipt.there:
-                self._go(queue, receipt)
+                self._begin(queue.name)
             else:
                 self._ask(queue)
-        return not sources and not self.ways and not self._asked and not more
+        return not (sources or self.ways or self._asked or self._beginning or more)
 
     def unanswered(self) -> None:
         """Nobody can be asked: what was asked has no answer."""
         self.asking = None
         self._asked.clear()
+        self._beginning.clear()
 
     def stop(self) -> None:
         """Move no more."""
@@ -131,6 +153,7 @@ class Ways:
             way.connector.stop(self._now())
         self.ways.clear()
         self.unanswered()
+        self.withheld.pause(int(self.broker.ids.number))
 
     def sources(self, held: dict[int, int]) -> list[Queue]:
         """Return the queues that hold something that can move. ``held``: see `held_in`."""
@@ -158,7 +181,7 @@ class Ways:
         receipt = self.receipts[name]
         if name == SCHEDULED or name.startswith(STORE_PREFIX):
             receipt.there = -1
-            self._go(queue, receipt)
+            self._begin(name)
             return
         asking = self.asking
         if asking is None:
@@ -175,8 +198,44 @@ class Ways:
 
         find_queue(asking, queue.definition, found)
 
-    def _go(self, queue: Queue, receipt: Receipt) -> None:
-        """Start the bridge of ``queue``."""
+    def forgotten(self) -> None:
+        """A drain begins anew, and what an earlier one was broken off in is noted again."""
+        self.receipts.clear()
+        for name in self.withheld.names():
+            self.receipts[name] = Receipt()
+            self._notebook.note(MOVED + name, "0")
+
+    def recalled(self) -> None:
+        """The broker was started again in the middle: what is here of queues that were given away may be there."""
+        for name in self.receipts:
+            self.withheld.begin(name)
+        self.withheld.pause(int(self.broker.ids.number))
+
+    def _begin(self, name: str) -> None:
+        """Give the queue ``name`` away, once the disk knows of it: a crash would let redistribution have it, too."""
+        if self.broker.journal.refusal() is not None:
+            return
+        self.withheld.begin(name)
+        self._notebook.note(MOVED + name, str(self.receipts[name].moved))
+        begun = self._beginning[name] = _Begun(self, name)
+        self.broker.journal.confirm(begun, b"")
+
+    def begun(self, name: str, who: _Begun) -> None:
+        """The disk has it."""
+        if self._beginning.get(name) is who:
+            del self._beginning[name]
+            self._go(name)
+
+    def not_begun(self, name: str, who: _Begun) -> None:
+        """The disk does not take it."""
+        if self._beginning.get(name) is who:
+            del self._beginning[name]
+
+    def _go(self, name: str) -> None:
+        """Start the bridge of the queue ``name``, if it is still there."""
+        queue, receipt = self.broker.table.queues.get(name), self.receipts[name]
+        if queue is None or name in self.ways:
+            return
         assert self.place is not None
         connection, credentials = self.connection, self.connection.credentials
         options = connection.options

@@ -120,6 +120,7 @@ class Drain:
             self.state = State.INTERRUPTED
             self.ways.node = node
             self.ways.receipts.update({name: Receipt(moved=count) for name, count in moved.items()})
+            self.ways.recalled()
 
     # -- what an operator asks -----------------------------------------------------------------------------------------
 
@@ -138,9 +139,9 @@ class Drain:
         if to and not self._candidates(to):
             known = ", ".join(where(one) for one in self._candidates("")) or "none"
             raise Refused(f"the cluster has no other node {to!r}", remedy=f"known: {known}")
-        self.ways.receipts.clear()
         self.handing.begin()
         self._notebook.forget()
+        self.ways.forgotten()
         if by:
             self._notebook.note(BY, by)
         self.ways.node = ""
@@ -414,6 +415,8 @@ class Drain:
         self.handing.unanswered()
         self.ways.stop()
         self._hang_up()
+        if state in (State.DONE, State.ABORTED):
+            self.ways.withheld.end()
         self._notebook.note("state", state.value)
         if why:
             self._tell(why)

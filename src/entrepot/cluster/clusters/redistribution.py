@@ -25,6 +25,7 @@ from zlib import crc32
 
 from entrepot.base.environment import MIB, Duration, Instant
 from entrepot.cluster.clusters.moving import LOOK_AGAIN, MOVE_UNITS, Mover
+from entrepot.cluster.clusters.withheld import EVERYTHING, Withheld
 from entrepot.core.addressing.binding import OFF_WITH_REDISTRIBUTION, ON_DEMAND, RemoteBinding
 from entrepot.core.addressing.queues import QueueWatcher
 from entrepot.core.broker import BrokerCore
@@ -37,20 +38,25 @@ from entrepot.model.message import Message
 MOVING: Final = (ON_DEMAND, OFF_WITH_REDISTRIBUTION)  # modes of a cluster connection that move messages
 STORED_MAX: Final = 4_000  # messages that wait for one node because they were moved
 STORED_OCTETS: Final = 16 * MIB
+WITHHELD: Final = "a drain may have given it to another node already, and does not know it"
+RELEASE: Final = "entrepot drain --resume, or --abort: then it may come twice"
 OWN: Final = ("$", "activemq.notifications", "activemq.management")
 
 
 class Carriage(Mover):
     """Moves one queue to consumers of other nodes. ``targets``: bindings that may get something."""
 
-    def __init__(self, broker: BrokerCore, source: Queue) -> None:
+    def __init__(self, broker: BrokerCore, source: Queue, withheld: Withheld) -> None:
         super().__init__(broker, source)
+        self.withheld: Final = withheld
         self.targets: list[RemoteBinding] = []
         self.keeps_groups = False
         self._turn = 0
 
     def wants(self, message: Message) -> bool:
         """Return whether no consumer here would take ``message``, and one elsewhere would."""
+        if message.number <= self.withheld.up_to(self.source.name):
+            return False
         if self.keeps_groups and message.rare is not None and message.rare.group:
             return False
         for consumer in self.source.roster.consumers:
@@ -62,6 +68,8 @@ class Carriage(Mover):
         """Return in words why `wants` says no."""
         if self.wants(message):
             return None
+        if message.number <= self.withheld.up_to(self.source.name):
+            return Objection("drained", WITHHELD, RELEASE)
         return Objection("not-moved", "a consumer here would take it, or none of another node would")
 
     def called(self) -> str:
@@ -163,6 +171,7 @@ class Redistribution(QueueWatcher):
         self.watches: dict[str, Watch] = {}
         self.moved = 0  # by movers that have gone
         self.keeps_groups = False  # a grouping handler says where they are
+        self.withheld = Withheld()  # of no drain
         self._broker: Final = broker
         self._is_own: Final = is_own
         self._changed: dict[str, None] = {}
@@ -171,10 +180,15 @@ class Redistribution(QueueWatcher):
         broker.hub.add(self._readers)
         broker.queues.watchers.append(self)
 
+    def respect(self, withheld: Withheld) -> None:
+        """Leave alone what a drain has given to its target."""
+        self.withheld = withheld
+        withheld.watchers.append(self.read)
+
     # -- what happens --------------------------------------------------------------------------------------------------
 
     def read(self, name: str) -> None:
-        """A consumer of the queue ``name`` came or went here."""
+        """A consumer of the queue ``name`` came or went here, or a drain gives it away, or does so no more."""
         if self._broker.table.remotes:
             self._later(name)
 
@@ -245,7 +259,8 @@ class Redistribution(QueueWatcher):
     def look(self, queue: Queue) -> None:
         """See whether ``queue`` is to be moved, and since when."""
         delay = int(queue.policy.redistribution_delay)
-        targets = self.targets_of(queue) if delay >= 0 and _may_move(queue) else []
+        drained = self.withheld.up_to(queue.name) == EVERYTHING
+        targets = self.targets_of(queue) if delay >= 0 and not drained and _may_move(queue) else []
         watch = self.watches.get(queue.name)
         now = int(self._broker.now)
         if not targets or _is_served(queue):
@@ -273,7 +288,7 @@ class Redistribution(QueueWatcher):
     def _begin(self, watch: Watch, targets: list[RemoteBinding]) -> None:
         queue, mover = watch.queue, watch.mover
         if mover is None:
-            mover = watch.mover = Carriage(self._broker, queue)
+            mover = watch.mover = Carriage(self._broker, queue, self.withheld)
             mover.targets = targets
             mover.keeps_groups = self.keeps_groups
             queue.attach(mover)

@@ -13,7 +13,7 @@ from typing import Final
 
 from entrepot.base.patterns import MIXED, matches
 from entrepot.cluster.clusters.moving import Mover
-from entrepot.core.addressing.binding import ROUTE_TO, RemoteBinding
+from entrepot.core.addressing.binding import ONWARD_ID, ROUTE_TO, RemoteBinding, node_in
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.routing import Copy
 from entrepot.core.broker import BrokerCore
@@ -43,6 +43,9 @@ class Resolver(Mover):
         """Let it go where it can."""
         queues: list[Queue] = []
         routes: dict[str, bytes] = {}
+        known = message.marked(ONWARD_ID)
+        if isinstance(known, bytes):
+            routes[ONWARD_ID] = known
         for waiting, one in _ids(message):
             remote = self._found(message, waiting, one)
             queue = self.source if remote is None else remote.queue
@@ -61,7 +64,9 @@ class Resolver(Mover):
         """Return the queue that is called ``one``: here, or by its own node."""
         table = self.broker.table
         if key == ONWARD_KEY:
-            return table.beyond(message.address, [one]).get(one)
+            known = message.marked(ONWARD_ID)
+            node = node_in(known) if isinstance(known, bytes) else ""
+            return table.beyond(message.address, [one], node).get(one)
         remote = table.remotes.get(int.from_bytes(one, "big", signed=True))
         return remote if remote is not None and matches(remote.address, message.address, MIXED) else None
 

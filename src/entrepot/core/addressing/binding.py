@@ -95,6 +95,11 @@ With the name of a store-and-forward queue behind it, it is for the messages in 
 """
 SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"
 """The same of what waits for a third node, where a node gives it away: the ids of its bindings (artemis.md 1.20)."""
+ONWARD_ID: Final = ROUTE_TO + " id"
+"""The internal annotation with the id by which the third node knows such a message, from whoever it comes, and who
+that node is, as the name of its store-and-forward queue ends with it."""
+OF_NODE_OCTETS: Final = 24  # of an id by which a node knows what another one sends: its UUID, and a number
+NODE_OCTETS: Final = 36  # of a node's UUID as text
 ACK_ROUTE: Final = "_AMQ_ACK_ROUTE_TO"
 """Those of ``ROUTE_TO`` from which a prepared branch, that comes with its node's messages, has taken it (1.20)."""
 BRANCH: Final = "_ENTREPOT_BRANCH"
@@ -107,6 +112,11 @@ class _Filter:
     def __init__(self, condition: Predicate) -> None:
         self.condition: Predicate = condition
         self.count: i64 = 1
+
+
+def node_in(known: bytes) -> str:
+    """Return the node in ``known``, what `ONWARD_ID` says."""
+    return known[OF_NODE_OCTETS:].decode("ascii", "replace")
 
 
 class RemoteBinding(Binding):

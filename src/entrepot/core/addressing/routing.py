@@ -267,21 +267,22 @@ class RoutingTable:
         """
         return self.by_told.get(int(identity)) or self.by_identity.get(int(identity))
 
-    def beyond(self, address: str, routes: list[bytes]) -> dict[bytes, RemoteBinding]:
-        """Return the queues at ``address`` that their own nodes call one of ``routes``; what is not known is left out.
+    def beyond(self, address: str, routes: list[bytes], node: str = "") -> dict[bytes, RemoteBinding]:
+        """Return the queues at ``address`` that a node calls one of ``routes``; what is not known is left out.
 
-        Nodes number their queues each for itself, so two may say the same; the message does not say which is meant.
-        One pass over what is known, however many there are: a peer says them.
+        ``node``: which one; "": the message does not say. Nodes number their queues each for itself, so two may call
+        theirs the same. One pass over what is known, however many there are: a peer says them.
         """
         wanted = dict.fromkeys(routes)
         found: dict[bytes, RemoteBinding] = {}
         known = self.addresses.get(address)
         for remote in known.remotes() if known is not None else []:
-            if remote.route in wanted:
+            if remote.route in wanted and remote.queue.name.endswith(node):
                 found.setdefault(remote.route, remote)
         if len(found) < len(wanted):
             for remote in self.remotes.values():
-                if remote.route in wanted and remote.route not in found and matches(remote.address, address, MIXED):
+                other = remote.route not in wanted or remote.route in found or not remote.queue.name.endswith(node)
+                if not other and matches(remote.address, address, MIXED):
                     found[remote.route] = remote
         return found
 

@@ -232,6 +232,8 @@ class Management(TurnedService):
         destination = names.parse_one(reply_to)
         if destination.name in broker.addresses.services:
             raise Refused(f"{reply_to!r} is no place for answers", remedy="use a queue of your own")
+        if destination.name.startswith(f"{ADDRESS}.") and destination.name not in broker.table.addresses:
+            raise Refused(f"{reply_to!r} is gone: who asked has left")  # made anew, nobody would ever read it
         target = broker.target([destination])
         message = Message(ANSWER_LANGUAGE, target.name, raw)
         message.timestamp = broker.wall

@@ -15,7 +15,16 @@ from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.base.patterns import MIXED, matches
 from entrepot.base.reasons import SAME_DUPLICATE_ID
 from entrepot.core.addressing.addresses import Addresses, written
-from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN, Address, passes
+from entrepot.core.addressing.binding import (
+    NODE_OCTETS,
+    OF_NODE_OCTETS,
+    ONWARD_ID,
+    ROUTE_TO,
+    SCALED_DOWN,
+    Address,
+    node_in,
+    passes,
+)
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
 from entrepot.core.addressing.routing import Copy, Divert, Plan, RoutingTable, Target
@@ -312,16 +321,26 @@ class Sending(ScheduleOutlet):
 
         Its ids are of queues there (artemis.md 1.20). What is not known here, as after a restart of either node, waits
         until it is: given to the subscriptions of this node instead it would come twice to those, and never
-        to its own. False: it has no ids, or it is for any reader of a queue. Then it goes as what is sent here does.
+        to its own.
+
+        The third node may have had it from where it waited, or get it from there once more: it gets the same id from
+        here. So what is for any reader of a queue goes there, too, and nowhere else, where it is said which node that
+        is (an Artemis does not say it). False: it has no ids, or goes as what is sent here does.
         """
         ids = message.marked(SCALED_DOWN)
         if not isinstance(ids, bytes):
             return False
         message.unmark(SCALED_DOWN)
+        node = ""
+        rare = message.need_rare()
+        if rare.bridged and len(rare.duplicate_id) >= OF_NODE_OCTETS + NODE_OCTETS:  # it ends with where it waited
+            known = rare.duplicate_id[:OF_NODE_OCTETS] + rare.duplicate_id[-NODE_OCTETS:]
+            message.mark(ONWARD_ID, known)
+            node = node_in(known)
         routes = [ids[at : at + 8] for at in range(0, len(ids) - 7, 8)]
-        found = self.table.beyond(target.name, routes)
+        found = self.table.beyond(target.name, routes, node)
         unknown = b"".join([route for route in routes if route not in found])
-        if unknown and self.detour is not None and target.routing != ANYCAST:
+        if unknown and self.detour is not None and (node or target.routing != ANYCAST):
             self.detour.park_onward(unknown, copy)
         else:
             self.strayed += len(unknown) // 8
@@ -329,6 +348,8 @@ class Sending(ScheduleOutlet):
             copy.add_routes({remote.route_key: remote.route})
             if remote.queue not in copy.queues:
                 copy.queues.append(remote.queue)
+        if not copy.queues:
+            message.unmark(ONWARD_ID)
         return bool(copy.queues)
 
     def _rehouse(self, message: Message, target: Target, copy: Copy) -> None:

@@ -10,9 +10,10 @@ from clustered import Cluster, Node, joined
 from entrepot.cluster.clusters import redistribution
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
+from entrepot.cluster.clusters.withheld import Withheld
 from entrepot.cluster.flow import NO_CREDIT
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.model.address import ANYCAST
+from entrepot.model.address import ANYCAST, MULTICAST
 from kit import Reader
 
 COUNT = 20
@@ -125,6 +126,67 @@ def test_what_nobody_here_wants_moves_and_the_rest_stays() -> None:
     assert numbers(here) == [0]
     assert numbers(there) == [3, 4, 5]
     assert stored(a) == 6
+
+
+@pytest.mark.parametrize("selector", ["", "colour IS NULL"])
+def test_what_a_consumer_here_wants_stays_though_it_takes_nothing_now(selector: str) -> None:
+    """As with Artemis: a consumer without credit is busy, and does not say that it wants none of it (1.17)."""
+    world, (a, b) = moving()
+    here = a.rig.reader("Q", prefetch=1, selector=selector)
+    a.send("queue://Q", range(COUNT))
+    world.wait(50)
+    there = b.rig.reader("Q")
+    world.wait(200)
+    assert (numbers(here), numbers(there), stored(a)) == ([0], [], COUNT)
+    here.close()
+    world.wait(200)
+    assert numbers(there) == list(range(COUNT))
+
+
+def test_a_shared_subscription_that_is_not_durable_is_one_on_two_nodes() -> None:
+    world, (a, b) = moving()
+    name = "nonDurable.sub"
+    for node in (a, b):
+        definition = QueueDefinition(name=name, address="T", routing=MULTICAST, durable=False)
+        node.rig.broker.queues.create(definition)
+    world.wait(50)
+    here, there = a.rig.reader(f"T::{name}"), b.rig.reader(f"T::{name}")
+    world.wait(50)
+    a.send("topic://T", range(COUNT))
+    world.wait(200)
+    assert sorted(numbers(here) + numbers(there)) == list(range(COUNT)), "each message once"
+    assert numbers(here)
+    assert numbers(there)
+    here.close()
+    world.wait(200)
+    assert sorted(numbers(there)) == list(range(COUNT)), "what was not settled moves to who reads it elsewhere"
+
+
+def test_what_a_drain_may_have_given_stays_until_that_is_known() -> None:
+    world, (a, b) = moving()
+    withheld = Withheld()
+    redistribution_of(a).respect(withheld)
+    a.send("queue://Q", range(COUNT))
+    world.wait(50)
+    withheld.begin("Q")
+    there = b.rig.reader("Q")
+    world.wait(200)
+    assert (numbers(there), stored(a)) == ([], COUNT)
+    withheld.pause(int(a.rig.broker.ids.number))
+    a.send("queue://Q", range(COUNT, COUNT + 1))
+    world.wait(200)
+    assert stored(a) == COUNT, "what came since is read elsewhere, the rest is still here"
+    assert numbers(there) == [COUNT]
+    withheld.end()
+    world.wait(200)
+    assert sorted(numbers(there)) == list(range(COUNT + 1))
+    assert stored(a) == 0
+
+
+def redistribution_of(node: Node) -> redistribution.Redistribution:
+    found = node.connection.registry.redistribution
+    assert found is not None
+    return found
 
 
 def test_a_queue_whose_name_is_not_its_address_moves() -> None:

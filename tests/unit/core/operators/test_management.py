@@ -464,6 +464,16 @@ def test_requests_without_an_answer_are_done_all_the_same(rig: Rig) -> None:
         operator.do("queue.Q", "resume")
 
 
+def test_an_answer_makes_no_queue_for_who_has_left(rig: Rig) -> None:
+    operator = Operator(rig)
+    for where in (f"{ADDRESS}.gone", "mine"):
+        fields = {"destination": ADDRESS, "reply-to": f"/queue/{where}", "_AMQ_ResourceName": "broker"}
+        operator.client.say("SEND", {**fields, "_AMQ_Attribute": "NodeID"})
+        rig.wait(0)
+    assert f"{ADDRESS}.gone" not in rig.broker.table.queues
+    assert rig.queue("mine").count == 1
+
+
 def test_a_request_of_a_transaction_is_done_when_it_commits(rig: Rig) -> None:
     management.install(rig.broker)
     rig.send("Q")

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
-from entrepot.core.addressing.binding import ROUTE_TO, SCALED_DOWN
+from entrepot.core.addressing.binding import OF_NODE_OCTETS, ONWARD_ID, ROUTE_TO, SCALED_DOWN
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
@@ -152,4 +152,7 @@ class Crossing:
         crossed = message.marked(CROSSED) if self.route == DATED else None
         if isinstance(crossed, bytes):
             return crossed
+        known = message.marked(ONWARD_ID) if self.route_key else None
+        if isinstance(known, bytes):
+            return known[:OF_NODE_OCTETS] + self.mark
         return self.broker.ids.node.uuid + int(message.number).to_bytes(NUMBER_OCTETS, "big") + self.mark
