@@ -19,6 +19,7 @@ from entrepot.base.errors import InvalidOption
 from entrepot.core.events import trace as facts
 from entrepot.model.address import MULTICAST
 from entrepot.pipeline.jobs import life, pages, related
+from entrepot.pipeline.jobs.crossings import STORE_PREFIX
 from entrepot.pipeline.jobs.forecast import FOLLOW, TOPIC, Network, Prediction, headroom, predict, recommend
 from entrepot.pipeline.jobs.life import Traces
 from entrepot.pipeline.jobs.storage import Storage, fresh
@@ -158,7 +159,9 @@ def _take_consumers(network: Network, found: Traces, names: dict[int, str]) -> N
             continue
         far = bridges.get((node, run, peer))
         if far is not None:
-            if far in names:
+            if queue.removeprefix(TOPIC).startswith(STORE_PREFIX):
+                network.balanced = True  # what waits for another node of a cluster: who wants it is known there
+            elif far in names:
                 network.wanted.add((names[node], names[far], queue))
             continue
         there = max(0, min(end, last) - max(begin, first)) / max(last - first, 1)
@@ -340,6 +343,8 @@ def _room(network: Network) -> list[list[Any]]:
 
 
 def _order(made: Plan) -> str:
+    if made.network.balanced:
+        return f"A cluster: nodes with consumers get messages in turn. Traced: {made.network.seconds:.1f} s."
     where = "get what consumers cannot take" if made.network.bridges_last else "stand in one row with consumers"
     how = "measured" if made.network.order_measured else "assumed: no broker had both bridges and consumers of a queue"
     reach = "one bridge" if made.network.reach == 1 else f"up to {made.network.reach} bridges"
