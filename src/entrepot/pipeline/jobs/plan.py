@@ -235,7 +235,8 @@ def plan(
     fields = "broker string, load double, predicted double, busy double, predicted_busy double"
     spark.createDataFrame(_loads(made), fields).coalesce(1).write.parquet(place.path("load.parquet"))
     attention = warnings(made)
-    sentence = f"{made.scenario}: " + ("; ".join(attention) or first_to_break(made) or WELL_PLACED) + "."
+    said = "; ".join(one.removesuffix(f" {CALIBRATION}").rstrip(".") for one in attention)
+    sentence = f"{made.scenario}: {said or first_to_break(made) or WELL_PLACED}."
     related.leave(place, related.PLAN, sentence, good=not attention)
     place.write("report.txt", text_of(made))
     place.write("report.html", page_of(made))
