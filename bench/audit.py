@@ -74,8 +74,8 @@ def peak_mb() -> dict[str, int]:
 
 def shuffled_mb(spark: SparkSession) -> float:
     """Return what tasks of ``spark`` wrote for shuffles so far."""
-    stages = spark.sparkContext._jsc.sc().statusStore().stageList(None)
-    return sum(stages.apply(at).shuffleWriteBytes() for at in range(stages.size())) / 1e6
+    executors = spark.sparkContext._jsc.sc().statusStore().executorList(False)
+    return sum(executors.apply(at).totalShuffleWrite() for at in range(executors.size())) / 1e6
 
 
 def main() -> None:
