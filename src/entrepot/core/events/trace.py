@@ -371,9 +371,9 @@ class Trace:
         """
         if len(duplicate_id) < CROSSED_OCTETS or duplicate_id[8] & 0xC0 != 0x80:  # no UUID: it was fetched (federation)
             return False
-        there: i64 = int.from_bytes(duplicate_id[UUID_OCTETS:CROSSED_OCTETS], "big")
-        if there < 0:
+        if duplicate_id[UUID_OCTETS] >= 0x80:  # no number of a message: whoever made that
             return False
+        there: i64 = int.from_bytes(duplicate_id[UUID_OCTETS:CROSSED_OCTETS], "big")
         if number != self.named:
             uuid = duplicate_id[:UUID_OCTETS]
             if uuid != self.beyond:
