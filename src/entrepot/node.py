@@ -407,9 +407,9 @@ class Node:
         self.report = made.recover(int(turn.now), int(turn.wall))
         if self._traces is not None:
             options = broker.options
-            self._traces.describe(
-                broker.ids.node_id, options.name, int(broker.ids.run), options.version, int(turn.wall)
-            )
+            ids = broker.ids
+            run, uuid = int(ids.run), ids.node.uuid_text
+            self._traces.describe(ids.node_id, options.name, run, options.version, int(turn.wall), uuid)
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
         directory = "" if self.options.data is None else str(self.options.data)
         config = self.options.config

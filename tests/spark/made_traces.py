@@ -25,9 +25,18 @@ SEGMENT_RECORDS = 690_000
 class MadeTrace:
     """One broker's trace. Names first, then `add` columns of records, then `close`; ``layout`` 2 has spans."""
 
-    def __init__(self, home: Path, node: str, names: list[tuple[int, int, str]], run: int = 1, layout: int = 1) -> None:
+    def __init__(
+        self,
+        home: Path,
+        node: str,
+        names: list[tuple[int, int, str]],
+        run: int = 1,
+        layout: int = 1,
+        uuid: str = "",
+    ) -> None:
         self.home = home
         self.layout = layout
+        self.uuid = uuid
         self.node = node
         self.run = run
         self.serial = 0
@@ -69,6 +78,7 @@ class MadeTrace:
             "run": self.run,
             "version": "0",
             "created": 0,
+            "uuid": self.uuid,
         }
         text = json.dumps({**said, "serial": self.serial, "lost": 0, "dropped": 0}).encode()
         parts = [(b"ENTRACE1" + struct.pack("<II", len(text), crc32(text)) + text).ljust(4096, b"\0")]

@@ -122,12 +122,17 @@ def test_a_report_is_compared_with_an_earlier_one(
     traces, _ = three
     first = reporting.report(spark, [traces], tmp_path / "first")
     assert first.compared is None
-    again = reporting.report(spark, [traces], tmp_path / "again", tmp_path / "first")
+    again = reporting.report(spark, [traces], tmp_path / "again", tmp_path / "first", [tmp_path / "first"])
     assert again.compared is not None
     assert (again.compared.worse, again.compared.better) == ([], [])
     assert "orders" in [row[0] for row in again.compared.rows]
     assert "Beside the earlier report" in (tmp_path / "again" / "report.txt").read_text()
-    assert "much as before" in (tmp_path / "again" / "report.html").read_text()
+    page = (tmp_path / "again" / "report.html").read_text()
+    assert "much as before" in page
+    assert 'href="../first/report.html"><b>Report</b>' in page
+    assert first.numbers in page
+    with pytest.raises(InvalidOption, match="holds no audit, report or plan"):
+        reporting.report(spark, [traces], tmp_path / "other", see=[traces])
     with pytest.raises(InvalidOption, match="holds no report"):
         reporting.report(spark, [traces], tmp_path / "other", traces)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from entrepot.cli.spark import spark_options, spark_session
-from entrepot.cli.tracing import places_argument, target_option
+from entrepot.cli.tracing import places_argument, see_option, target_option
 
 
 @click.command()
 @places_argument
 @target_option
+@see_option
 @click.option(
     "--times", type=click.FloatRange(min=0.0, min_open=True), default=1.0, show_default=True, help="So much more load."
 )
@@ -27,6 +28,7 @@ def plan(
     *,
     places: tuple[str, ...],
     target: str,
+    see: tuple[str, ...],
     times: float,
     without: str | None,
     clients: str,
@@ -41,6 +43,6 @@ def plan(
     from entrepot.pipeline.jobs import plan as job  # noqa: PLC0415 - `--help` needs no PySpark
 
     with spark_session("entrepot plan", master, memory) as spark:
-        made = job.plan(spark, places, target, times=times, without=without, clients=clients)
+        made = job.plan(spark, places, target, times=times, without=without, clients=clients, see=see)
     click.echo(job.text_of(made), nl=False)
     click.echo(f"see {target.rstrip('/')}/report.html", err=True)

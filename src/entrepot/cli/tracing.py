@@ -12,3 +12,9 @@ target_option = click.option(
     metavar="DIR",
     help="Where to write: a directory, or a URI of Hadoop, that is empty or not there yet.",
 )
+see_option = click.option(
+    "--see",
+    multiple=True,
+    metavar="DIR",
+    help="Where an audit, a report or a plan was written before: the page says what it said, and links to it.",
+)

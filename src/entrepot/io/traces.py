@@ -138,8 +138,10 @@ class TraceFiles(TraceSink):
         except OSError as error:
             raise StoreUnusable(f"no trace can be kept in {directory}: {error.strerror}") from error
 
-    def describe(self, node: str, name: str, run: int, version: str, created: int) -> None:
+    def describe(self, node: str, name: str, run: int, version: str, created: int, uuid: str = "") -> None:
         """Begin: this is the broker ``node``, called ``name``, in its ``run``; ``created`` in ms since 1970.
+
+        ``uuid``: what nodes of a cluster call it.
 
         Raises StoreUnusable when not even the first segment can be made.
         """
@@ -148,6 +150,7 @@ class TraceFiles(TraceSink):
         self._serial = 1 + max((serial_of(path) for path in kept), default=0)
         self.facts = {"layout": LAYOUT, "node": node, "name": name, "run": run, "version": version, "created": created}
         self.facts["ids"] = message_id_prefix(node)
+        self.facts["uuid"] = uuid
         try:
             self._become(self._make())
         except OSError as error:

@@ -75,6 +75,7 @@ NAME_FAULT: Final = 101  # what is wrong with a segment
 NAME_STOPPED: Final = 102  # the run ended in order
 NAME_UNTIL: Final = 103  # number: us since 1970, of the last record
 NAME_PART: Final = 104  # of a segment; number: facts, text: its path, first block, end and facts before, with tabs
+NAME_UUID: Final = 106  # of the broker: what nodes of a cluster call it TAB what begins its message ids
 NAME_SEAL: Final = 105  # of a segment; number: its serial, text: its path and what `seals.Sealed` has, with tabs
 
 NAMED: Final = (facts.ACCEPTED, facts.UNROUTED, facts.DUPLICATE)
@@ -98,6 +99,7 @@ class Head:
         self.dropped: Final = int(said["dropped"])
         self.created: Final = int(said["created"])
         self.ids: Final = str(said.get("ids", f"ID:{self.node}:"))  # what begins its message ids; as it was before
+        self.uuid: Final = str(said.get("uuid", ""))  # what nodes of a cluster call it
 
 
 class Part:
@@ -270,6 +272,8 @@ class Segment:
         node = fingerprint(self.head.node)
         rows: list[tuple[int, int, str]] = [(NAME_NODE, node, f"{self.head.node}\t{self.head.name}")]
         rows.append((facts.NAME_PREFIX, fingerprint(self.head.ids), self.head.ids))
+        if self.head.uuid:
+            rows.append((NAME_UUID, node, f"{self.head.uuid}\t{self.head.ids}"))
         for kind, found in self.names.items():
             for number, text in found.items():
                 rows.append((kind, fingerprint(text) if kind == facts.NAME_PREFIX else number, text))
@@ -357,7 +361,8 @@ def _expanded(records: NDArray[Any], times: NDArray[Any], spans: NDArray[Any]) -
 
 
 def _consumer(text: str) -> str:
-    connection, _, broker, client = (*text.split("\t"), "", "", "", "")[:4]
+    connection, node, name, client = (*text.split("\t"), "", "", "", "")[:4]
+    broker = name or node
     return f"bridge to {broker}" if broker else (f"{connection} ({client})" if client else connection)
 
 

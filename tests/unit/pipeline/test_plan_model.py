@@ -277,3 +277,19 @@ def test_where_no_limit_was_seen_or_nobody_consumes_it_says_that() -> None:
 
 def test_a_model_that_does_not_fit_says_nothing_of_what_breaks() -> None:
     assert broken({"q": Place(100, 1, 150)}, crossed=90.0) == ""
+
+
+def test_nodes_of_a_cluster_get_messages_in_turn_however_many_consumers_they_have() -> None:
+    network = mesh(A=(300, 3, 100), B=(0, 1, 100), C=(30, 0, 0))
+    network.balanced = True
+    made = predict(network)
+    assert made.edge("A", "B") == 150
+    assert made.edge("A", "C") == 0
+    assert made.edge("C", "A") == made.edge("C", "B") == 15
+    assert made.consumed == {("A", "q"): 165, ("B", "q"): 100}  # all together could take more: none goes round again
+    assert made.waiting == {("B", "q"): 65}
+    alone = predict(network.changed(1.0, "B", GONE))
+    assert (alone.consumed, alone.waiting) == ({("A", "q"): 300}, {("A", "q"): 30})
+    nobody = mesh(A=(300, 0, 0), B=(0, 0, 0))
+    nobody.balanced = True
+    assert predict(nobody).stranded == {("A", "q"): 300}

@@ -30,6 +30,7 @@ from entrepot.cluster.source import Feed, LinkConsumer
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
+from entrepot.core.events.trace import NAME_CONSUMER
 from entrepot.core.queue.bereaved import DEAD_CAUSE
 from entrepot.core.queue.consumer import Measurement, Objection, Source
 from entrepot.core.queue.queue import Queue
@@ -72,6 +73,16 @@ class QueueFeed(Feed):
         self.stays = True
         self.connection = bridge.link.name
         self.selector = selector_or_none(selector)
+
+    def leads_to(self, node: str) -> None:
+        """The other broker is known now: the trace says which it is."""
+        trace = self.bridge.link.broker.trace
+        far = f"{node}\t"
+        if far != self.far:
+            self.far = far
+            for consumer in self.consumers:
+                if trace is not None and trace.is_named(NAME_CONSUMER, consumer.key):
+                    trace.define(NAME_CONSUMER, consumer.key, f"{self.connection}\t{far}\t{self.client_id}")
 
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large body before it crosses."""
@@ -231,6 +242,7 @@ class CoreBridge(Dialled):
         why = f"there is no queue {self.options.queue!r} yet"
         if queue is not None:
             feed = QueueFeed(self, queue, self.selector)
+            feed.far = f"{self.carrier.node}\t"
             try:
                 self.link.add(feed)
                 self.feed = feed
@@ -279,6 +291,8 @@ class CoreBridge(Dialled):
     def _told_open(self) -> None:
         place = self.link.place
         self._open = True
+        if self.feed is not None:
+            self.feed.leads_to(self.carrier.node)
         self.say(f"the bridge to {'' if place is None else place.masked()} is open")
         self.watch()
 

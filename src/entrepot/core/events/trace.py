@@ -35,6 +35,8 @@ from typing import Final
 from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 from mypy_extensions import i64, mypyc_attr
 
+from entrepot.model.ids import uuid_text
+
 RECORD_OCTETS: Final = 24
 BLOCK_MARK: Final = 0x4B4C_4254  # "TBLK"
 BLOCK_HEAD_OCTETS: Final = 32
@@ -100,6 +102,15 @@ DETAIL_MAX: Final = 0xFFFF
 LOW: Final = 0xFFFF_FFFF
 SEQUENCE_DIGITS_MAX: Final = 18  # fits in 63 bits
 ZERO: Final = 48  # "0"
+
+UUID_OCTETS: Final = 16
+CROSSED_OCTETS: Final = UUID_OCTETS + 8  # a UUID and a number
+CROSSED: Final = "core:"
+
+
+def crossing_prefix(uuid: str) -> str:
+    """Return the prefix of the identity of what came over CORE from the broker ``uuid``; its number there follows."""
+    return f"{CROSSED}{uuid}:"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -276,6 +287,8 @@ class Trace:
         self.named: i64 = NOWHERE  # the message whose identity was noted last, in this block
         self.prefix: str = ""  # of that identity, and its number
         self.prefix_number: i64 = 0
+        self.beyond: bytes = b""  # the UUID of the broker that a message came from last, and what it is written as
+        self.beyond_prefix: str = ""
         self.alike: Identities = Identities()  # those of the last run
         self.live: dict[tuple[int, int], str] = {}
         self.leaving: list[tuple[int, int]] = []
@@ -351,6 +364,24 @@ class Trace:
             self._stage()
             self.alike.begin(self.prefix_number, number, sequence)
 
+    def crossed(self, number: i64, duplicate_id: bytes) -> bool:
+        """Note under which number the broker knew message ``number`` from which it came; return whether that is said.
+
+        ``duplicate_id``: of a core bridge, the UUID of its broker and the number there, each in octets.
+        """
+        if len(duplicate_id) < CROSSED_OCTETS or duplicate_id[8] & 0xC0 != 0x80:  # no UUID: it was fetched (federation)
+            return False
+        if duplicate_id[UUID_OCTETS] >= 0x80:  # no number of a message: whoever made that
+            return False
+        there: i64 = int.from_bytes(duplicate_id[UUID_OCTETS:CROSSED_OCTETS], "big")
+        if number != self.named:
+            uuid = duplicate_id[:UUID_OCTETS]
+            if uuid != self.beyond:
+                self.beyond = uuid
+                self.beyond_prefix = crossing_prefix(uuid_text(uuid))
+            self.identity_of(number, self.beyond_prefix, there)
+        return True
+
     def _end_identities(self) -> None:
         self.written += self.alike.end(self.identities)
 
@@ -419,6 +450,10 @@ class Trace:
         """Name a queue, a consumer or an origin until `forget`."""
         self.live[(kind, int(number))] = text
         self._name(kind, number, text)
+
+    def is_named(self, kind: int, number: i64) -> bool:
+        """Return whether `define` named it, and it was not forgotten."""
+        return (kind, int(number)) in self.live
 
     def forget(self, kind: int, number: i64) -> None:
         """The queue, consumer or origin is gone; what this turn noted about it keeps its name."""

@@ -29,7 +29,8 @@ from entrepot.core.events.neighbours import BrokerFact
 from entrepot.core.events.trace import Trace
 from entrepot.model.message import Message
 
-ADVISORY: Final = "ActiveMQ.Advisory."  # not traced: advisories are about messages, and nobody misses one
+UNTRACED: Final = ("ActiveMQ.Advisory.", "activemq.management", "activemq.notifications")
+"""Beginnings of addresses that are not traced: what is there is about messages, and nobody misses one."""
 TAKEN: Final = (
     CONSUMER_ATTACHED
     | CONSUMER_DETACHED
@@ -53,7 +54,7 @@ class Tracing(Listener):
     def heard(self, fact: Fact) -> None:
         """Note ``fact``."""
         if isinstance(fact, ConsumerFact):
-            if not fact.place.address.startswith(ADVISORY):
+            if not fact.place.address.startswith(UNTRACED):
                 self._reader(fact)
         elif isinstance(fact, BrokerFact):
             if fact.kind == BROKER_JOINED:
@@ -79,7 +80,7 @@ class Tracing(Listener):
     def _nowhere(self, kind: int, fact: MessageFact) -> None:
         """Note that a message came and is in no queue."""
         message, address = fact.message, fact.place.called()
-        if message is not None and not address.startswith(ADVISORY):
+        if message is not None and not address.startswith(UNTRACED):
             self.trace.identity(message.number, self.identity_of(message))
             number = self.trace.number_of(records.NAME_ADDRESS, address)
             self.trace.note(kind, message.number, number, message.origin, 0)

@@ -21,7 +21,9 @@ from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 from entrepot.model.told import told_as
 
-ADVISORY: Final = "ActiveMQ.Advisory."  # not traced: advisories are about messages, and nobody misses one
+ADVISORY: Final = "ActiveMQ.Advisory."
+UNTRACED: Final = (ADVISORY, "activemq.management", "activemq.notifications")
+"""Beginnings of addresses that are not traced: what is there is about messages, and nobody misses one."""
 
 
 class QueueHead:
@@ -45,7 +47,7 @@ class QueueHead:
         self.traits: Traits = policy.traits_of(definition)
         self.barred: bool = self.traits.bars()  # nothing is routed to it now: it is off, or purges and nobody reads
         self.fates: Fates = Fates(hub, policy)
-        self.trace: Trace | None = None if definition.address.startswith(ADVISORY) else trace
+        self.trace: Trace | None = None if definition.address.startswith(UNTRACED) else trace
         self.arrivals: Run | None = None
         if self.trace is not None:
             named = f"{definition.name}\t{definition.address}\t{definition.routing}"
@@ -106,6 +108,8 @@ class QueueHead:
         if rare is not None and rare.identity:
             flags |= facts.DERIVED
             run.trace.identity(number, rare.identity)
+        elif rare is not None and rare.bridged and run.trace.crossed(number, rare.duplicate_id):
+            pass  # the broker that had it before knows its id; by that number the traces of both are brought together
         elif message.language.identifies and number != run.trace.named:
             prefix = message.language.prefix(message)
             if prefix:

@@ -21,12 +21,14 @@ from pyspark.sql import functions as fn
 
 from entrepot.core.events import trace as facts
 from entrepot.model.address import ANYCAST
-from entrepot.pipeline.jobs import life, pages, storage
+from entrepot.pipeline.jobs import life, pages, related, storage
 from entrepot.pipeline.jobs.life import STATES, Survey, Traces
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
     from pyspark.sql import DataFrame, SparkSession
+
+    from entrepot.pipeline.jobs.related import Related
 
 LOST: Final = "lost"
 DOUBLED: Final = "doubled"
@@ -69,8 +71,13 @@ class Audit:
         records: int,
         altered: list[str],
         links: dict[str, str],
+        others: Sequence[Related] = (),
     ) -> None:
-        """``altered``: where a trace was changed after it was written; ``links``: broker -> the last of its chain."""
+        """``altered``: where a trace was changed after it was written; ``links``: broker -> the last of its chain.
+
+        ``others``: what other jobs said.
+        """
+        self.others: Final = others
         self.totals: Final = totals
         self.counts: Final = counts
         self.findings: Final = findings
@@ -99,11 +106,14 @@ class Audit:
         return f"{sent} messages were sent to queues; {', '.join(said) or 'the sums differ'}."
 
 
-def audit(spark: SparkSession, places: Sequence[str | Path], target: str | Path) -> Audit:
+def audit(
+    spark: SparkSession, places: Sequence[str | Path], target: str | Path, see: Sequence[str | Path] = ()
+) -> Audit:
     """Reconcile the traces in ``places``; write Parquet and a report into ``target``, a directory or a URI of Hadoop.
 
-    Raises InvalidOption.
+    ``see``: where other jobs wrote, to be linked to. Raises InvalidOption.
     """
+    others = related.found(spark, see, target)
     place = storage.fresh(spark, target)
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
@@ -121,9 +131,11 @@ def audit(spark: SparkSession, places: Sequence[str | Path], target: str | Path)
         faults=sorted({*found.survey.faults, *found.survey.altered}),
         altered=found.survey.altered,
         links=found.survey.last_links,
+        others=others,
         brokers=sorted(f"{broker.name} ({broker.node})" for broker in found.survey.brokers.values()),
         records=sum(row["records"] for row in totals),
     )
+    related.leave(place, related.AUDIT, outcome.verdict(), good=outcome.clean)
     place.write("report.txt", text_of(outcome))
     place.write("report.html", page_of(outcome))
     return outcome
@@ -215,7 +227,9 @@ def _lost_here(copies: DataFrame) -> DataFrame:
 def _lost_between(copies: DataFrame, survey: Survey) -> DataFrame:
     """Return what a bridge forwarded, and had confirmed, that never came to the broker behind it."""
     traced = list(survey.brokers)
-    identified = copies.where(fn.col("prefix").isNotNull())
+    # over CORE a message may get another address, and waits for another node under that of the store
+    place = fn.when(fn.col("core") | fn.col("over_core"), "").otherwise(fn.col("address"))
+    identified = copies.where(fn.col("prefix").isNotNull()).withColumn("address", place)
     sent = identified.where((fn.col("state") == life.FORWARDED) & fn.col("far").isin(traced)).select(
         "prefix", "sequence", "address", fn.col("far").alias("there"), fn.lit(1).alias("sent"), fn.lit(0).alias("came"),
         "number", "queue", "node", "last_at", "consumer", "routing",
@@ -367,6 +381,7 @@ def page_of(outcome: Audit) -> str:
     """Return the report as a page that needs no other file."""
     parts = [pages.verdict(outcome.verdict(), good=outcome.clean)]
     parts += [pages.verdict(fault, good=False) for fault in outcome.faults]
+    parts += pages.cards(outcome.others)
     parts.append(pages.paragraph(f"Brokers: {', '.join(outcome.brokers)}. {outcome.records} records."))
     parts.append(pages.heading("Queues"))
     parts.append(pages.table(["queue", *COUNTED], _rows(outcome)))

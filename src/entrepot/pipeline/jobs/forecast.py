@@ -4,6 +4,8 @@
   in the row for each broker with consumers behind it that asked for itself. Or bridges get only what consumers cannot
   take (they have a lower priority): ``bridges_last``. What comes over a bridge goes round in the same way at the broker
   behind it, but never where it has been, and crosses at most ``reach`` bridges. `rotation.py` plays it through.
+- Nodes of a cluster of Artemis (``balanced``) give a message to each node with consumers in turn, however many these
+  are and whatever they can take; there it stays.
 - Nobody gets more than he can take; what is too much for one goes to the others; what is too much for all waits.
 - Of what is published to a *topic* every subscriber gets a copy, and one copy goes over each bridge behind which there
   are subscribers.
@@ -49,7 +51,7 @@ class Network:
     """What was measured. ``edges``: (from, to) of every bridge; ``forwarded``: (from, to, queue) -> rate.
 
     ``wanted``: (from, to, queue) of every bridge that asked for a queue. ``reach``: how many bridges a message crosses
-    at most.
+    at most. ``balanced``: the brokers are nodes of a cluster.
     """
 
     def __init__(self, brokers: Sequence[str]) -> None:
@@ -62,6 +64,7 @@ class Network:
         self.seconds = 0.0
         self.bridges_last = False
         self.order_measured = False
+        self.balanced = False
 
     @property
     def queues(self) -> list[str]:
@@ -141,7 +144,7 @@ class Network:
             for (broker, queue), place in self.places.items()
             if not queue.startswith(TOPIC)
         )
-        if self.order_measured:
+        if self.order_measured and not self.balanced:
             self.bridges_last = min((False, True), key=self._misfit)
 
     def _flows(self, broker: str, queue: str) -> bool:
@@ -167,7 +170,7 @@ class Network:
         made = Network(rest)
         made.edges = {edge for edge in self.edges if without not in edge}
         made.bridges_last, made.order_measured, made.seconds = self.bridges_last, self.order_measured, self.seconds
-        made.reach = self.reach
+        made.reach, made.balanced = self.reach, self.balanced
         for (broker, queue), place in self.places.items():
             homes = [broker] if broker != without else (rest if clients == FOLLOW else [])
             for home in homes:
@@ -274,6 +277,9 @@ def _predict_queue(network: Network, queue: str, made: Prediction) -> None:
             made.stranded[broker, queue] = rate
     if not produced:
         return
+    if network.balanced:
+        _balance(network, queue, produced, made)
+        return
     rows: dict[str, list[Local | Bridge]] = {
         broker: [*_locals(network, broker, queue), *_bridges(network, broker, queue)] for broker in network.brokers
     }
@@ -284,6 +290,22 @@ def _predict_queue(network: Network, queue: str, made: Prediction) -> None:
         made.consumed[broker, queue] = rate
     for broker, rate in flow.waiting.items():
         made.waiting[broker, queue] = rate
+
+
+def _balance(network: Network, queue: str, produced: dict[str, float], made: Prediction) -> None:
+    """Divide what each node produces among all with consumers that it reaches, itself among them, in equal parts."""
+    for broker, rate in produced.items():
+        near = [there for here, there in sorted(network.edges) if here == broker]
+        takers = [one for one in (broker, *near) if network.consumers(one, queue)]
+        for there in takers:
+            made.cross((broker, there) if there != broker else (broker,), queue, rate / len(takers))
+            made.consumed[there, queue] = made.consumed.get((there, queue), 0.0) + rate / len(takers)
+    for broker in network.brokers:
+        arriving = made.consumed.get((broker, queue), 0.0)
+        able = network.consumers(broker, queue) * network.limit(queue) if arriving else 0.0
+        if arriving - able > LEAST:
+            made.consumed[broker, queue] = able
+            made.waiting[broker, queue] = arriving - able
 
 
 def _locals(network: Network, broker: str, queue: str) -> list[Local]:

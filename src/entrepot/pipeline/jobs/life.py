@@ -18,6 +18,7 @@ from pyspark.sql import functions as fn
 from entrepot.core.events import trace as facts
 from entrepot.io import seals
 from entrepot.pipeline import traces
+from entrepot.pipeline.jobs import crossings
 from entrepot.pipeline.jobs.storage import Storage
 
 if TYPE_CHECKING:
@@ -71,13 +72,18 @@ class Survey:
         self.causes: dict[tuple[int, int, int], str] = {}
         self.faults: list[str] = []
         self.queues: list[tuple[int, int, int, str, str, int]] = []
-        self.consumers: list[tuple[int, int, int, str, int, str]] = []
+        self.consumers: list[tuple[int, int, int, str, int, str, bool]] = []
         self.origins: list[tuple[int, int, int, int, str]] = []
         self.addresses: dict[tuple[int, int, int], str] = {}
+        self.nodes: Final = crossings.Nodes()
+        self._bridges: set[tuple[int, int, int]] = set()
         for row in self.rows:
             if row[2] == traces.NAME_NODE:
                 node, _, name = row[4].partition("\t")
                 self.brokers.setdefault(row[0], Broker(node, name)).runs.setdefault(row[1], 0)
+            elif row[2] == traces.NAME_UUID:
+                uuid, _, ids = row[4].partition("\t")
+                self.nodes.add(row[0], uuid, ids)
         for row in self.rows:
             self._take(*row)
         self.chains: Final = _chains(rows)
@@ -99,9 +105,13 @@ class Survey:
         if kind == facts.NAME_QUEUE:
             self.queues.append((node, run, number, parts[0], parts[1], int(parts[2])))
         elif kind == facts.NAME_CONSUMER:
-            far = traces.fingerprint(parts[1]) if parts[1] else 0
+            far = self.nodes.node(traces.fingerprint(parts[1])) if parts[1] else 0
             label = f"{parts[0]} ({parts[3]})" if parts[3] else parts[0]
-            self.consumers.append((node, run, number, label, far, parts[2] or parts[1]))
+            told = parts[2] or (self.brokers[far].name if far in self.brokers else parts[1])
+            if far or (node, run, number) not in self._bridges:  # a core bridge is named again when it knows its peer
+                self.consumers.append((node, run, number, label, far, told, bool(parts[1]) and not parts[2]))
+            if far:
+                self._bridges.add((node, run, number))
         elif kind == facts.NAME_PREFIX:
             self.prefixes[number] = text
         elif kind == facts.NAME_CAUSE:
@@ -177,7 +187,8 @@ class Traces:
         names = [(node, run, kind, number, text) for node, run, kind, number, text in self.survey.rows]
         fields = [("node", LONG), ("run", LONG), ("kind", pa.int16()), ("number", LONG), ("text", TEXT)]
         self._table(names, fields, 4).coalesce(1).write.parquet(target.path("names.parquet"))
-        return self._named(self.spark.read.parquet(path)).withColumn("state", self._state())
+        copies = self._named(self.spark.read.parquet(path)).withColumn("state", self._state())
+        return crossings.resolved(copies, self.survey.nodes, self.survey.prefixes)
 
     def _grouped(self) -> DataFrame:
         """Return a row of numbers for each copy."""
@@ -234,6 +245,7 @@ class Traces:
                 ("consumer", TEXT),
                 ("far", LONG),
                 ("far_name", TEXT),
+                ("over_core", pa.bool_()),
             ],
             3,
         )

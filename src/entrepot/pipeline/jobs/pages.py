@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from entrepot.pipeline.jobs.related import Related
 
 Row = Sequence[object]
 
 STYLE: Final = """
-:root { --ink: #1d2733; --soft: #5b6b7c; --line: #d9e0e7; --back: #ffffff; --good: #1a7f4b; --bad: #b3261e; }
+:root { --ink: #1d2733; --soft: #5b6b7c; --line: #d9e0e7; --back: #ffffff; --good: #1a7f4b; --bad: #b3261e;
+        --row: #f4f7fa; }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e9ee; --soft: #9aa8b6; --line: #34404c; --back: #141a20; --good: #55c78a; --bad: #ff8a80; }
+  :root { --ink: #e4e9ee; --soft: #9aa8b6; --line: #34404c; --back: #141a20; --good: #55c78a; --bad: #ff8a80;
+          --row: #1b232b; }
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 76rem;
        margin: 2rem auto; padding: 0 1.2rem; }
@@ -24,8 +29,17 @@ p, .note { color: var(--soft); max-width: 60rem }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .7rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top }
 th { color: var(--soft); font-weight: 600; white-space: nowrap } .n { text-align: right; white-space: nowrap }
-td { overflow-wrap: anywhere }
-svg { width: 100%; height: auto } svg text { fill: var(--soft); font: 11px system-ui, sans-serif }
+td { overflow-wrap: break-word; max-width: 24rem } tr:hover td { background: var(--row) }
+p, .verdict, .card, .key, .tile { overflow-wrap: anywhere }
+.cards, .tiles { display: flex; flex-wrap: wrap; gap: .7rem; margin: 1rem 0 }
+.tile { border: 1px solid var(--line); border-radius: 8px; padding: .5rem .9rem; min-width: 7.5rem; flex: 1 }
+.tile b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums; line-height: 1.3 }
+.tile span { color: var(--soft); font-size: .82rem }
+.card { flex: 1 1 16rem; border: 1px solid var(--line); border-left: 4px solid; border-radius: 6px;
+        padding: .5rem .9rem; color: var(--ink); text-decoration: none }
+.card:hover b, .card:focus b { text-decoration: underline } .card span { display: block; color: var(--soft) }
+.card.good { border-left-color: var(--good) } .card.bad { border-left-color: var(--bad) }
+svg { width: 100%; min-width: 34rem; height: auto } svg text { fill: var(--soft); font: 11px system-ui, sans-serif }
 svg .axis { stroke: var(--line); stroke-width: 1 } .key { display: inline-block; margin-right: 1.2rem }
 .key i { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px; margin-right: .4rem }
 """
@@ -148,7 +162,8 @@ def lines(series: Mapping[str, Sequence[tuple[int, float]]], unit: str) -> str:
         else ""
     )
     drawing = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" aria-label="{escape(unit)}">'
-    return f'<p class="note">{escape(unit)}; times in UTC</p>{drawing}{"".join(parts)}</svg><div>{key}</div>{left}'
+    plot = f'<div class="wide">{drawing}{"".join(parts)}</svg></div>'
+    return f'<p class="note">{escape(unit)}; times in UTC</p>{plot}<div>{key}</div>{left}'
 
 
 def _spot(place: str, name: str, point: tuple[int, float]) -> str:
@@ -156,6 +171,26 @@ def _spot(place: str, name: str, point: tuple[int, float]) -> str:
     across, down = place.split(",")
     said = escape(f"{name}: {number(float(point[1]))} at {moment(point[0])[11:]} UTC")
     return f'<circle cx="{across}" cy="{down}" r="5" fill-opacity="0"><title>{said}</title></circle>'
+
+
+def tiles(rows: Sequence[tuple[str, str]]) -> str:
+    """Return figures, large, each with its name."""
+    made = "".join(
+        f'<div class="tile"><b>{escape(figure)}</b><span>{escape(name)}</span></div>' for name, figure in rows
+    )
+    return f'<div class="tiles">{made}</div>'
+
+
+def cards(rows: Sequence[Related]) -> list[str]:
+    """Return what other jobs said, each with the way to its page; nothing for none."""
+    if not rows:
+        return []
+    made = "".join(
+        f'<a class="card {"good" if one.good else "bad"}" href="{escape(one.link, quote=True)}">'
+        f"<b>{escape(one.kind.capitalize())}</b><span>{escape(one.sentence)}</span></a>"
+        for one in rows
+    )
+    return [f'<nav class="cards">{made}</nav>']
 
 
 def bars(rows: Sequence[tuple[str, float]], unit: str) -> str:
@@ -174,7 +209,7 @@ def bars(rows: Sequence[tuple[str, float]], unit: str) -> str:
         parts.append(f'<rect x="{label}" y="{y}" width="{width:.1f}" height="15" rx="2" fill="{COLOURS[0]}"/>')
         parts.append(f'<text x="{label + width + 6:.1f}" y="{y + 12}">{escape(number(value))}</text>')
     drawing = f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" aria-label="{escape(unit)}">'
-    return f'<p class="note">{escape(unit)}</p>{drawing}{"".join(parts)}</svg>'
+    return f'<p class="note">{escape(unit)}</p><div class="wide">{drawing}{"".join(parts)}</svg></div>'
 
 
 def nice(value: float) -> float:

@@ -18,13 +18,16 @@ from pyspark.sql import functions as fn
 from entrepot.base.errors import InvalidOption
 from entrepot.core.events import trace as facts
 from entrepot.model.address import MULTICAST
-from entrepot.pipeline.jobs import life, pages
+from entrepot.pipeline.jobs import life, pages, related
+from entrepot.pipeline.jobs.crossings import STORE_PREFIX
 from entrepot.pipeline.jobs.forecast import FOLLOW, TOPIC, Network, Prediction, headroom, predict, recommend
 from entrepot.pipeline.jobs.life import Traces
 from entrepot.pipeline.jobs.storage import Storage, fresh
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from entrepot.pipeline.jobs.related import Related
 
 SLICE_US: Final = 1_000_000  # over which the best rate of a consumer is taken
 WAITED_US: Final = 100_000  # at least so long waits what comes to a consumer at its limit
@@ -45,7 +48,7 @@ def measure(spark: SparkSession, places: Sequence[str | Path], target: Storage) 
     survey = found.survey
     network = Network(sorted({broker.name for broker in survey.brokers.values()}))
     names = {node: broker.name for node, broker in survey.brokers.items()}
-    for node, _, _, _, far, _ in survey.consumers:
+    for node, _, _, _, far, *_ in survey.consumers:
         if far in names:
             network.edges.add((names[node], names[far]))
     for node, _, _, far, _ in survey.origins:
@@ -130,7 +133,7 @@ def _take_unread(network: Network, found: Traces, names: dict[int, str]) -> None
 def _take_consumers(network: Network, found: Traces, names: dict[int, str]) -> None:
     """Count consumers by how long they were there while messages came; and note what bridges asked for."""
     survey = found.survey
-    bridges = {(node, run, number): far for node, run, number, _, far, _ in survey.consumers if far}
+    bridges = {(node, run, number): far for node, run, number, _, far, *_ in survey.consumers if far}
     queues = {
         (node, run, number): TOPIC + address if routing == MULTICAST else name
         for node, run, number, name, address, routing in survey.queues
@@ -156,7 +159,9 @@ def _take_consumers(network: Network, found: Traces, names: dict[int, str]) -> N
             continue
         far = bridges.get((node, run, peer))
         if far is not None:
-            if far in names:
+            if queue.removeprefix(TOPIC).startswith(STORE_PREFIX):
+                network.balanced = True  # what waits for another node of a cluster: who wants it is known there
+            elif far in names:
                 network.wanted.add((names[node], names[far], queue))
             continue
         there = max(0, min(end, last) - max(begin, first)) / max(last - first, 1)
@@ -169,7 +174,16 @@ def _take_consumers(network: Network, found: Traces, names: dict[int, str]) -> N
 class Plan:
     """The outcome of the job."""
 
-    def __init__(self, network: Network, faults: list[str], scenario: str, after: Prediction) -> None:
+    def __init__(
+        self,
+        network: Network,
+        faults: list[str],
+        scenario: str,
+        after: Prediction,
+        others: Sequence[Related] = (),
+    ) -> None:
+        """``others``: what other jobs said."""
+        self.others: Final = others
         self.network: Final = network
         self.faults: Final = faults
         self.scenario: Final = scenario
@@ -198,8 +212,13 @@ def plan(
     times: float = 1.0,
     without: str | None = None,
     clients: str = FOLLOW,
+    see: Sequence[str | Path] = (),
 ) -> Plan:
-    """Predict the network with ``times`` the load and without a broker; write Parquet and a report into ``target``."""
+    """Predict the network with ``times`` the load and without a broker; write Parquet and a report into ``target``.
+
+    ``see``: where other jobs wrote, to be linked to. Raises InvalidOption.
+    """
+    others = related.found(spark, see, target)
     place = fresh(spark, target)
     network, faults = measure(spark, places, place)
     if without is not None and without not in network.brokers:
@@ -208,13 +227,17 @@ def plan(
     scenario = f"{times:g} times the load"
     if without is not None:
         scenario += f", without {without}, whose clients " + ("go to the others" if clients == FOLLOW else "are gone")
-    made = Plan(network, faults, scenario, after)
+    made = Plan(network, faults, scenario, after, others)
     rows = _edges(made)
     if rows:
         fields = "here string, there string, measured double, model double, predicted double"
         spark.createDataFrame(rows, fields).coalesce(1).write.parquet(place.path("forwarding.parquet"))
     fields = "broker string, load double, predicted double, busy double, predicted_busy double"
     spark.createDataFrame(_loads(made), fields).coalesce(1).write.parquet(place.path("load.parquet"))
+    attention = warnings(made)
+    said = "; ".join(one.removesuffix(f" {CALIBRATION}").rstrip(".") for one in attention)
+    sentence = f"{made.scenario}: {said or first_to_break(made) or WELL_PLACED}."
+    related.leave(place, related.PLAN, sentence, good=not attention)
     place.write("report.txt", text_of(made))
     place.write("report.html", page_of(made))
     return made
@@ -321,6 +344,8 @@ def _room(network: Network) -> list[list[Any]]:
 
 
 def _order(made: Plan) -> str:
+    if made.network.balanced:
+        return f"A cluster: nodes with consumers get messages in turn. Traced: {made.network.seconds:.1f} s."
     where = "get what consumers cannot take" if made.network.bridges_last else "stand in one row with consumers"
     how = "measured" if made.network.order_measured else "assumed: no broker had both bridges and consumers of a queue"
     reach = "one bridge" if made.network.reach == 1 else f"up to {made.network.reach} bridges"
@@ -346,6 +371,7 @@ def text_of(made: Plan) -> str:
 def page_of(made: Plan) -> str:
     """Return the report as a page that needs no other file."""
     parts = [pages.paragraph(f"Scenario: {made.scenario}."), pages.paragraph(_order(made))]
+    parts += pages.cards(made.others)
     parts += [pages.verdict(said, good=False) for said in (*made.faults, *warnings(made))]
     for title, names, rows in _parts(made):
         parts += [pages.heading(title), pages.table(names, rows)]

@@ -15,12 +15,14 @@ from pyspark.sql import functions as fn
 
 from entrepot.base.errors import InvalidOption
 from entrepot.core.events import trace as facts
-from entrepot.pipeline.jobs import life, pages, remarks, storage
+from entrepot.pipeline.jobs import life, pages, related, remarks, storage
 from entrepot.pipeline.jobs.earlier import HEADING, Compared, compared
 from entrepot.pipeline.jobs.life import Survey, Traces
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from entrepot.pipeline.jobs.related import Related
 
 SLICES: Final = 120  # points of a plot over the whole time
 ACCURACY: Final = 1000  # of percentiles: 1 / ACCURACY of the rank
@@ -42,8 +44,10 @@ class Report:
         brokers: list[str],
         faults: list[str],
         compared: Compared | None = None,
+        others: Sequence[Related] = (),
     ) -> None:
-        """``compared``: with an earlier report, where there was one to compare with."""
+        """``compared``: with an earlier report, where there was one; ``others``: what other jobs said."""
+        self.others: Final = others
         self.tables: Final = tables
         self.brokers: Final = brokers
         self.faults: Final = faults
@@ -55,25 +59,37 @@ class Report:
         (span,) = self.tables["span"]
         first, last = span["first_us"], span["last_us"]
         seconds = max((last - first) / 1e6, 0.001)
+        return (
+            f"{'Broker' if len(self.brokers) == 1 else 'Brokers'} {', '.join(self.brokers)}, from "
+            f"{pages.moment(first)} to {pages.moment(last)} UTC ({seconds:,.1f} s). {self.numbers}"
+        )
+
+    @property
+    def numbers(self) -> str:
+        """How many messages came, went on, and were consumed."""
         entered, passed, consumed = (
             sum(row[name] for row in self.tables["destinations"]) for name in ("entered", "passed_on", "consumed")
         )
         rate = entered / max(remarks.seconds_of([row["time"] for row in self.tables["rates"]], self.tables), 0.001)
         crossings = f"{passed:,} times one was passed on from broker to broker" if passed else "none crossed a bridge"
         return (
-            f"{'Broker' if len(self.brokers) == 1 else 'Brokers'} {', '.join(self.brokers)}, from "
-            f"{pages.moment(first)} to {pages.moment(last)} UTC ({seconds:,.1f} s). {entered:,} messages entered the "
-            f"network, {rate:,.0f} a second while they came; {crossings}; {consumed:,} were consumed."
+            f"{entered:,} messages entered the network, {rate:,.0f} a second while they came; {crossings}; "
+            f"{consumed:,} were consumed."
         )
 
 
 def report(
-    spark: SparkSession, places: Sequence[str | Path], target: str | Path, against: str | Path | None = None
+    spark: SparkSession,
+    places: Sequence[str | Path],
+    target: str | Path,
+    against: str | Path | None = None,
+    see: Sequence[str | Path] = (),
 ) -> Report:
     """Summarise the traces in ``places``; write Parquet and a page into ``target``. Raises InvalidOption.
 
-    ``against``: where an earlier report was written, to say what is otherwise now.
+    ``against``: where an earlier report was written, to say what is otherwise now. ``see``: where other jobs wrote.
     """
+    others = related.found(spark, see, target)
     before = None if against is None else _earlier(spark, against)
     place = storage.fresh(spark, target)
     found = Traces(spark, places)
@@ -100,7 +116,10 @@ def report(
     _name(tables, found.survey)
     brokers = sorted(broker.name for broker in found.survey.brokers.values())
     changes = None if before is None else compared(before, tables)
-    outcome = Report(tables, brokers, sorted(set(found.survey.faults)), changes)
+    outcome = Report(tables, brokers, sorted(set(found.survey.faults)), changes, others)
+    attention = [*outcome.faults, *remarks.all_of(tables)]
+    sentence = outcome.numbers + (f" {len(attention)} things stand out." if attention else " Nothing stands out.")
+    related.leave(place, related.REPORT, sentence, good=not attention)
     for name, rows in tables.items():
         if rows:
             spark.createDataFrame(rows).coalesce(1).write.parquet(place.path(f"{name}.parquet"))
@@ -350,7 +369,7 @@ def _names(columns: tuple[str, ...]) -> list[str]:
 def page_of(outcome: Report) -> str:
     """Return the report as a page that needs no other file."""
     tables = outcome.tables
-    parts = [pages.paragraph(outcome.head)]
+    parts = [pages.paragraph(outcome.head), pages.tiles(_tiles(outcome)), *pages.cards(outcome.others)]
     parts += [pages.verdict(fault, good=False) for fault in outcome.faults]
     said = remarks.all_of(tables)
     parts += [pages.verdict(sentence, good=False) for sentence in said]
@@ -376,6 +395,22 @@ def page_of(outcome: Report) -> str:
         parts.append(pages.table(_names(columns), _shown(tables[source], columns)))
     parts.append(pages.paragraph(LEGEND))
     return pages.page("Traffic", parts)
+
+
+def _tiles(outcome: Report) -> list[tuple[str, str]]:
+    """Return the figures that one looks for first: what came, went on and left; how late; what waits."""
+    rows = outcome.tables["destinations"]
+    sums = {name: sum(row[name] or 0 for row in rows) for name in ("entered", "passed_on", "consumed", "pending")}
+    gone = sum((row["dead"] or 0) + (row["expired"] or 0) for row in rows)
+    late = [row["took_p99_us"] for row in rows if row["took_p99_us"] is not None]
+    found = [
+        ("entered", pages.number(sums["entered"])),
+        ("passed on", pages.number(sums["passed_on"])),
+        ("consumed", pages.number(sums["consumed"])),
+        ("wait now", pages.number(sums["pending"])),
+        ("died or expired", pages.number(gone)),
+    ]
+    return [*found, ("slowest hundredth, ms", pages.number(max(late) / 1000))] if late else found
 
 
 def _compared_parts(changes: Compared) -> list[str]:

@@ -221,3 +221,31 @@ def test_any_identity_comes_back_as_it_was(given_ids: list[tuple[str, int]]) -> 
         for row in rows
     ]
     assert read == texts
+
+
+UUID = bytes.fromhex("bc19b175b029428080213b65fa14e103")
+
+
+@pytest.mark.parametrize(
+    ("duplicate_id", "identity"),
+    [
+        (UUID + (42).to_bytes(8, "big"), "core:bc19b175-b029-4280-8021-3b65fa14e103:42"),
+        (UUID + (42).to_bytes(8, "big") + b"mark", "core:bc19b175-b029-4280-8021-3b65fa14e103:42"),
+        (UUID + (-1).to_bytes(8, "big", signed=True), ""),
+        (b"bc19b175-b029-4280-8021-3b65fa14e103\tqueue\t" + bytes(8), ""),  # fetched, not brought
+        (UUID, ""),
+    ],
+)
+def test_what_came_over_core_is_known_by_its_number_there(duplicate_id: bytes, identity: str, tmp_path: Path) -> None:
+    sink = Kept()
+    trace = Trace(sink)
+    assert trace.crossed(7, duplicate_id) is bool(identity)
+    trace.note(facts.ACCEPTED, 7, 1, 0, 0)
+    trace.flush()
+    files = TraceFiles(tmp_path)
+    files.describe("n", "n", 1, "0", 1)
+    for block in sink.segments[0]:
+        files.write(*block)
+    files.close()
+    (row,) = Segment(segments([tmp_path])[0]).readable().to_pylist()
+    assert f"{row['message_prefix']}{row['message_sequence']}" == (identity or f"{message_id_prefix('n')}7")
