@@ -14,6 +14,7 @@ SECONDS_FUZZING ?= 30
 ROUNDS ?= 200
 MINUTES ?= 10
 NETWORK ?= all
+MODE ?= alone
 AUDIT ?= default
 
 VENV := .venv
@@ -167,8 +168,8 @@ demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a sh
 		wait $$setting_up || { cat build/setup.log; exit 2; }; \
 		$(COMPILED) $(PY) demo/run.py landing $(ARGS) && test $$passed = yes
 
-pipeline-soak: setup ## kill Spark drivers, workers and brokers under the pipeline; ROUNDS=200
-	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) $(ARGS)
+pipeline-soak: setup ## kill drivers, workers and brokers under the pipeline; ROUNDS=200 MODE=alone|pair|nodes|classic|artemis|land|land-artemis
+	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) --mode $(MODE) $(ARGS)
 
 pipeline-clusters: setup ## the same on local-cluster and under a standalone master with two workers; ROUNDS=200
 	@ENTREPOT_CLUSTER_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/spark/test_spark_clusters.py -s $(ARGS)
