@@ -273,7 +273,9 @@ class Nodes(Place):
             place = f"127.0.0.1:{self._core[1 - which]}"
             done = told("drain", "--url", f"stomp://127.0.0.1:{self._ports[which]}", "--to", place)
             assert done.returncode == 0, done.stdout + done.stderr
-        assert node.stop() == 0, node.told()[-2_000:]
+        assert node.process is not None
+        node.process.terminate()
+        assert node.process.wait(PATIENCE) == 0, node.told()[-2_000:]  # what a lease holds it waits for, 20 s
         time.sleep(lots.uniform(0.0, 1.0))
         node.start()
         self._going = -1
