@@ -36,6 +36,7 @@ from spark.soak_programs import Landing, Program, Queries, command_of, descendan
 MODES: Final = ("alone", "pair", "nodes", "classic", "artemis", "land", "land-artemis")
 EARLY: Final = ("", "source", "hop")
 CLUSTER_KINDS: Final = ("executor", "broker", "worker", "executor", "driver", "both", "executor", "all")
+EACH_ROUND: Final = 1_000  # messages of a producer: where Spark hardly comes to run, the end would be hours away
 START: Final = 600.0  # s: a driver of Spark on a machine that does much else
 DRAIN: Final = 900.0  # s for the queries to come to their end when nobody is killed any more
 
@@ -88,6 +89,9 @@ class Producer(Client):
         self._open: list[str] = []
 
     def step(self, wire: Wire) -> None:
+        if self.count > self.soak.reached * EACH_ROUND:
+            self.ended.wait(0.2)
+            return
         self._open = [f"{self.prefix}{self.count + index}" for index in range(self.lots.randrange(1, 20))]
         self.count += len(self._open)
         wire.say("BEGIN", {"transaction": "t"})
@@ -171,6 +175,7 @@ class Soak:
         made = Landing if mode.startswith("land") else Queries
         self.program: Program = made(home, self.place, master, on_receipt=early == "source")
         self.kills: dict[str, int] = {}
+        self.reached = 1  # the round that it is in
         self.state = ""
 
     def run(self) -> None:
@@ -200,6 +205,7 @@ class Soak:
         time.sleep(self.lots.uniform(0.2, 1.2))
         kind = self.kinds[number % len(self.kinds)]
         self.kills[kind] = self.kills.get(kind, 0) + 1
+        self.reached = number + 1
         self.say(f"round {number + 1} of {self.rounds}: {kind}")
         parts = {"both": "worker-broker", "all": "driver-broker"}.get(kind, kind).split("-")
         parts = kind.split("-") if kind in self.place.faults else parts
