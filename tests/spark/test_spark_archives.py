@@ -62,8 +62,9 @@ spark.stop()
 def test_executors_have_the_format_from_the_archive(tmp_path: Path) -> None:
     cluster = Standalone(tmp_path / "cluster")
     (tmp_path / "broker").mkdir()
-    broker = Daemon(tmp_path / "broker").start()
+    broker = Daemon(tmp_path / "broker")
     try:
+        broker.start()
         wire = Wire(broker.port)
         for number in range(COUNT):
             wire.send("/queue/in", f"m{number}".encode(), persistent="true")
@@ -92,5 +93,5 @@ def test_executors_have_the_format_from_the_archive(tmp_path: Path) -> None:
         for name in ("python", "package"):
             assert all(str(one).startswith(work) for one in table.column(name).to_pylist()), table.column(name)[0]
     finally:
-        broker.stop()
         cluster.stop()
+        broker.stop()
