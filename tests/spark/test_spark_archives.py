@@ -1,7 +1,7 @@
 """A cluster whose machines have no entrepot: executors get it in an archive (docs/spark.md, "On a cluster").
 
-`make pipeline-archives` packs one with venv-pack and runs this; ENTREPOT_ARCHIVE names it. The Python that the driver
-has is hidden from the workers by its name: what they run is looked at, not believed.
+`make pipeline-archives` packs one with venv-pack and runs this; ENTREPOT_ARCHIVE names it. Each row tells which Python
+and which copy of the package saw it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
-import entrepot
 from shell.daemon import Daemon, Wire
 from spark.clusters import Standalone
 from spark.soak_programs import unpacked
@@ -59,7 +58,8 @@ spark.stop()
 '''
 
 
-def test_executors_have_the_format_from_the_archive(tmp_path: Path) -> None:
+def test_executors_have_the_format_from_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # Spark gives the driver's to workers
     cluster = Standalone(tmp_path / "cluster")
     (tmp_path / "broker").mkdir()
     broker = Daemon(tmp_path / "broker")
@@ -80,7 +80,6 @@ def test_executors_have_the_format_from_the_archive(tmp_path: Path) -> None:
         command += [str(tmp_path / "program.py"), f"stomp://127.0.0.1:{broker.port}", str(tmp_path)]
         environment = {**os.environ, "SPARK_HOME": str(unpacked()), "PYSPARK_PYTHON": "./environment/bin/python"}
         environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        environment["PYTHONPATH"] = str(Path(entrepot.__file__).resolve().parent.parent)  # of the driver alone
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment, cwd=tmp_path
         )
