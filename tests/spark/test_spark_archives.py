@@ -67,7 +67,8 @@ def test_executors_have_the_format_from_the_archive(tmp_path: Path, monkeypatch:
         broker.start()
         wire = Wire(broker.port)
         for number in range(COUNT):
-            wire.send("/queue/in", f"m{number}".encode(), persistent="true")
+            headers = {"destination": "/queue/in", "persistent": "true"}  # without a length: a text
+            assert wire.ask("SEND", headers, f"m{number}".encode()).command == "RECEIPT"
         wire.leave()
         (tmp_path / "program.py").write_text(PROGRAM)
         command = [str(unpacked() / "bin" / "spark-submit"), "--master", cluster.url]
