@@ -22,6 +22,7 @@ from shell.daemon import Daemon, Wire
 
 PATIENCE: Final = 120.0  # s, on a machine that does other things too
 QUEUES: Final = ("in", "archive")
+QUIET_LOOKS: Final = 5  # a second apart, that find nothing
 Row = dict[str, Any]
 
 
@@ -290,7 +291,18 @@ class Nodes(Place):
         return all(is_empty(port, state, 2) for port in self._ports)
 
     def carried(self) -> list[str]:
-        return [frame.body.decode() for port in self._ports for frame in Wire(port).drain("/queue/out")]
+        return self._drained("out")
 
     def left(self) -> list[str]:
-        return [frame.body.decode() for port in self._ports for frame in Wire(port).drain("/queue/in")]
+        return self._drained("in")
+
+    def _drained(self, queue: str) -> list[str]:
+        """Take what is at both: a consumer at one draws what the other has, which comes when it has left again."""
+        found: list[str] = []
+        quiet = 0
+        while quiet < QUIET_LOOKS:
+            some = [frame.body.decode() for port in self._ports for frame in Wire(port).drain(f"/queue/{queue}")]
+            found += some
+            quiet = 0 if some else quiet + 1
+            time.sleep(1)
+        return found
