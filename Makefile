@@ -15,6 +15,7 @@ ROUNDS ?= 200
 PAIR_ROUNDS ?= 100
 MINUTES ?= 10
 NETWORK ?= all
+MODE ?= alone
 AUDIT ?= default
 
 VENV := .venv
@@ -26,7 +27,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies chaos soak wheel pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies chaos soak wheel kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -168,8 +169,18 @@ demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a sh
 		wait $$setting_up || { cat build/setup.log; exit 2; }; \
 		$(COMPILED) $(PY) demo/run.py landing $(ARGS) && test $$passed = yes
 
-pipeline-soak: setup ## kill Spark drivers, workers and brokers under the pipeline; ROUNDS=200
-	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) $(ARGS)
+pipeline-soak: setup ## kill drivers, workers and brokers under the pipeline; ROUNDS=200 MODE=alone|pair|nodes|classic|artemis|land|land-artemis
+	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) --mode $(MODE) $(ARGS)
+
+$(STAMPS)/archive: $(STAMPS)/venv ## an environment for executors that have none, packed
+	@python3 -m venv build/environment
+	@ENTREPOT_PURE=1 build/environment/bin/pip install --quiet . pyarrow 'pandas>=2.2,<3' setuptools venv-pack
+	@build/environment/bin/venv-pack --quiet --force --prefix build/environment --output build/environment.tar.gz
+	@touch $@
+
+pipeline-archives: setup $(STAMPS)/archive ## the pipeline on executors that get the package by --archives
+	@ENTREPOT_ARCHIVE=$(CURDIR)/build/environment.tar.gz \
+		$(PY) tools/run_tests.py compiled tests/spark/test_spark_archives.py -s $(ARGS)
 
 pipeline-clusters: setup ## the same on local-cluster and under a standalone master with two workers; ROUNDS=200
 	@ENTREPOT_CLUSTER_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/spark/test_spark_clusters.py -s $(ARGS)
@@ -187,6 +198,14 @@ pipeline-versions: setup $(STAMPS)/spark-4.1 $(STAMPS)/spark-4.0 ## the pipeline
 pipeline-lakes: setup $(STAMPS)/spark-4.1 ## Delta and Iceberg through killed drivers; minutes, and a PySpark that has both
 	@ENTREPOT_PYTHON_SPARK41=$(CURDIR)/build/spark-4.1/bin/python \
 		$(PY) tools/run_tests.py plain tests/spark/test_spark_lakes.py -s $(ARGS)
+
+$(STAMPS)/kubernetes: ## a Python with the schemas of Kubernetes
+	@python3 -m venv build/kubernetes
+	@ENTREPOT_PURE=1 build/kubernetes/bin/pip install --quiet . kubernetes-validate pytest prometheus-client
+	@touch $@
+
+kubernetes-check: $(STAMPS)/kubernetes ## the manifest of docs/landing.md against the schemas of Kubernetes
+	@PYTHONPATH=src:tests build/kubernetes/bin/python -m pytest -q --noconftest -o addopts= tests/unit/pipeline/test_kubernetes.py
 
 kill: setup ## kill -9 a broker under load; ROUNDS=200
 	@ENTREPOT_KILL_ROUNDS=$(ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_kill.py -s $(ARGS)

@@ -6,8 +6,11 @@ Cut cables, and kill -9 of either broker, while messages flow: nothing is lost, 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -129,6 +132,14 @@ class Joined:
             assert time.monotonic() < until, f"{found} of {count} came: {self.beside.told()[-3000:]}"
             time.sleep(0.1)
 
+    def explained(self, queue: str) -> list[dict[str, Any]]:
+        """Return what `entrepot explain` says of the Artemis."""
+        command = [sys.executable, "-m", "entrepot", "explain", queue, "--alone", "-o", "json"]
+        command += ["--url", f"stomp://127.0.0.1:{self.listen}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        answer = json.loads(done.stdout.splitlines()[0])
+        return list(answer["elsewhere"]["draws"])
+
     def took(self, queue: str) -> list[str]:
         wire = Wire(self.listen)
         found = [frame.body.decode() for frame in wire.drain(queue)]
@@ -152,6 +163,8 @@ def test_what_is_there_and_what_comes(joined: Joined) -> None:
     joined.await_count("Q", 500)
     joined.send(sent[500:])
     joined.await_count("Q", 1_000)
+    (row,) = joined.explained("Q")
+    assert (row["code"], row["source"], row["received"]) == ("reading", "Q", 1_000)
     joined.release("Q")
     assert joined.took("/queue/Q") == sent
     assert joined.there() == []

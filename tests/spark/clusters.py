@@ -10,11 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyspark
-
 from entrepot.pipeline import ensure_java
+from spark.soak_programs import unpacked
 
-PATIENCE = 60.0  # s
+PATIENCE = 300.0  # s, on a machine that does much else
 CLASS = "org.apache.spark.deploy."
 
 
@@ -56,7 +55,7 @@ class Standalone:
         return (self.home / "log").read_text(errors="replace")[-3_000:]
 
     def _launch(self, name: str, *words: Any) -> None:
-        home = Path(pyspark.__file__).parent
+        home = unpacked()
         environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1"}
         environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_MEMORY": "256m"}
         command = [str(home / "bin" / "spark-class"), CLASS + name, "--host", "127.0.0.1", "--webui-port", "0"]

@@ -1,21 +1,20 @@
-"""The kill harness: driver, Python workers and broker die at random moments; what came out is what was sent, once.
+"""The kill harness: driver, Python workers and brokers die at random moments; what came out is what was sent, once.
 
-    python tests/spark/soak.py --rounds 100 --seed 7
+    python tests/spark/soak.py --rounds 100 --seed 7 --mode pair
 
 Transactional producers send every id to ``in`` and ``archive``; a query carries ``in`` to ``out``, another lands
 ``archive`` in Parquet; an ordinary consumer competes for ``in``. What a producer or the competitor was not told, it
-does not know: such ids may be there or not, but never twice.
+does not know: such ids may be there or not, but never twice. `MODES` says which brokers are behind the queries and who
+runs these: a program as a user would write it (`soak_driver.py`), or `entrepot pipeline land` (`soak_programs.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,19 +23,22 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from promises import never
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "interop"))
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import entrepot
 from entrepot.protocols.stomp.frames import Frame
-from shell.daemon import Daemon, Wire
-from spark.stand import QUICK
+from promises import never
+from shell.daemon import Wire
+from spark.soak_foreign import BesideArtemis, BesideClassic
+from spark.soak_places import Alone, Nodes, Pair, Place
+from spark.soak_programs import Landing, Program, Queries, command_of, descendants
 
-DRIVER: Final = Path(__file__).with_name("soak_driver.py")
-KINDS: Final = ("worker", "broker", "worker", "both", "broker", "driver", "worker", "broker", "all", "worker")
+MODES: Final = ("alone", "pair", "nodes", "classic", "artemis", "land", "land-artemis")
+EARLY: Final = ("", "source", "hop")
 CLUSTER_KINDS: Final = ("executor", "broker", "worker", "executor", "driver", "both", "executor", "all")
-DRAIN: Final = 300.0  # s for the queries to come to their end when nobody is killed any more
+EACH_ROUND: Final = 1_000  # messages of a producer: where Spark hardly comes to run, the end would be hours away
+START: Final = 600.0  # s: a driver of Spark on a machine that does much else
+DRAIN: Final = 900.0  # s for the queries to come to their end when nobody is killed any more
 
 
 class Client(threading.Thread):
@@ -53,9 +55,9 @@ class Client(threading.Thread):
         try:
             while not self.ended.is_set():
                 with contextlib.suppress(OSError):
-                    wire = Wire(self.soak.daemon.port)
+                    wire = self.soak.place.wire(self.lots)
                     try:
-                        while not self.ended.is_set():
+                        while not self.ended.is_set() and self.soak.place.serves(wire):
                             self.step(wire)
                     finally:
                         self.lost()
@@ -87,12 +89,15 @@ class Producer(Client):
         self._open: list[str] = []
 
     def step(self, wire: Wire) -> None:
+        if self.count > self.soak.reached * EACH_ROUND:
+            self.ended.wait(0.2)
+            return
         self._open = [f"{self.prefix}{self.count + index}" for index in range(self.lots.randrange(1, 20))]
         self.count += len(self._open)
         wire.say("BEGIN", {"transaction": "t"})
         for text in self._open:
             for queue in ("in", "archive"):
-                headers = {"destination": f"/queue/{queue}", "transaction": "t", "persistent": "true"}
+                headers = {**self.soak.place.destination(queue), "transaction": "t", "persistent": "true"}
                 wire.say("SEND", headers, text.encode())
         answer = wire.ask("COMMIT", {"transaction": "t"})
         assert answer.command == "RECEIPT", answer
@@ -148,46 +153,39 @@ class Soak:
         rounds: int,
         seed: int,
         *,
-        on_receipt: bool = False,
+        mode: str = "alone",
+        early: str = "",
         master: str = "local[2,4]",
-        kinds: Sequence[str] = KINDS,
+        kinds: Sequence[str] = (),
         workers: Sequence[int] = (),
         say: Any = lambda text: None,
     ) -> None:
-        """``workers``: processes of a cluster, whose children are executors."""
-        self.home = home
+        """``mode``: one of `MODES`. ``workers``: processes of a cluster, whose children are executors.
+
+        ``early``: what acknowledges before the result is safe: the ``source``, or the ``hop`` from brokers of others.
+        """
+        home.mkdir(parents=True, exist_ok=True)
         self.rounds = rounds
         self.lots = random.Random(seed)
         self.say = say
-        self.kinds = kinds
         self.workers = workers
         self.killed_executors = 0
-        home.mkdir(parents=True, exist_ok=True)
-        self.daemon = Daemon(home).start()
-        self.daemon.arguments += ["--listen", f"stomp://127.0.0.1:{self.daemon.port}"]
-        self.driver: subprocess.Popen[bytes] | None = None
-        self._configuration = home / "configuration.json"
-        settings = {**QUICK, "spark__local__dir": str(home / "scratch"), "spark__network__timeout": "120s"}
-        if master.startswith("spark://"):
-            settings["spark__executor__memory"] = "768m"  # a worker has 1 GiB
-        given = {
-            "home": str(home),
-            "url": f"stomp://127.0.0.1:{self.daemon.port}",
-            "format": "entrepot-on-receipt" if on_receipt else "entrepot",
-            "settings": settings,
-            "master": master,
-        }
-        self._configuration.write_text(json.dumps(given))
+        self.place = place_of(mode, home, early)
+        self.kinds = kinds or self.place.kinds
+        made = Landing if mode.startswith("land") else Queries
+        self.program: Program = made(home, self.place, master, on_receipt=early == "source")
         self.kills: dict[str, int] = {}
+        self.reached = 1  # the round that it is in
         self.state = ""
 
     def run(self) -> None:
         """Produce, kill, and let it come to its end. Raises AssertionError when it does not, or not rightly."""
         producers = [Producer(self, name) for name in ("a", "b")]
         competitor = Competitor(self)
-        clients: list[Client] = [*producers, competitor]
+        clients: list[Client] = [*producers, *([competitor] if self.place.competes else [])]
         try:
-            self.start_driver()
+            self.place.start()
+            self.program.start()
             for client in clients:
                 client.start()
             for number in range(self.rounds):
@@ -199,58 +197,32 @@ class Soak:
         finally:
             for client in clients:
                 client.ended.set()
-            self.kill_driver()
-            if self.daemon.process is not None and self.daemon.process.poll() is None:
-                self.daemon.stop()
+            self.program.kill()
+            self.place.stop()
 
     def round(self, number: int) -> None:
-        self.until_started()
+        self.until(self.program.runs, START, "the driver did not start")
         time.sleep(self.lots.uniform(0.2, 1.2))
         kind = self.kinds[number % len(self.kinds)]
         self.kills[kind] = self.kills.get(kind, 0) + 1
+        self.reached = number + 1
         self.say(f"round {number + 1} of {self.rounds}: {kind}")
-        if kind in ("worker", "both"):
+        parts = {"both": "worker-broker", "all": "driver-broker"}.get(kind, kind).split("-")
+        parts = kind.split("-") if kind in self.place.faults else parts
+        if "worker" in parts:
             self.kill_worker()
-        if kind == "executor":
+        if "executor" in parts:
             self.kill_executor()
-        if kind in ("driver", "all"):
-            self.kill_driver()
-        if kind in ("broker", "both", "all"):
-            self.daemon.kill()
-            time.sleep(self.lots.uniform(0.0, 0.5))
-            self.daemon.start()
-        if kind in ("driver", "all"):
-            self.start_driver()
-
-    # -- the driver ---------------------------------------------------------------------------------------------------
-
-    def start_driver(self) -> None:
-        (self.home / "started").unlink(missing_ok=True)
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-        environment["PYTHONPATH"] = str(Path(entrepot.__file__).resolve().parent.parent)  # it works in another folder
-        with (self.home / "driver.log").open("ab") as log:
-            command = [sys.executable, str(DRIVER), str(self._configuration)]
-            self.driver = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.home
-            )
-
-    def until_started(self) -> None:
-        self.until(lambda: (self.home / "started").exists(), 180, "the driver did not start")
-
-    def kill_driver(self) -> None:
-        """Kill the driver and its JVM; the Python workers find out by themselves."""
-        if self.driver is None:
-            return
-        pids = [pid for pid in descendants(self.driver.pid) if "java" in command_of(pid)]
-        for pid in [self.driver.pid, *pids]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.driver.wait(30)
-        self.driver = None
+        if "driver" in parts:
+            self.program.kill()
+        for fault in self.place.faults:
+            if fault in parts or fault == kind:
+                self.place.fault(fault, self.lots)
+        if "driver" in parts:
+            self.program.start()
 
     def kill_worker(self) -> None:
         """Kill one of Spark's Python processes."""
-        assert self.driver is not None
         self._kill_one(lambda command: "pyspark" in command and "java" not in command)
 
     def kill_executor(self) -> None:
@@ -262,8 +234,7 @@ class Soak:
 
     def _kill_one(self, wanted: Callable[[str], bool]) -> bool:
         """Kill one of the processes below the driver and the workers whose command is ``wanted``, if there is one."""
-        assert self.driver is not None
-        below = [pid for root in (self.driver.pid, *self.workers) for pid in descendants(root)]
+        below = [pid for root in (self.program.pid, *self.workers) for pid in descendants(root)]
         pids = sorted(pid for pid in below if wanted(command_of(pid)))
         if pids:
             with contextlib.suppress(ProcessLookupError):
@@ -275,29 +246,20 @@ class Soak:
     def drain(self) -> None:
         """Wait until both queries have settled all there is."""
         self.until(self.settled, DRAIN, "the queries did not come to their end", every=1.0)
-        (self.home / "finish").touch()
-        assert self.driver is not None
-        assert self.driver.wait(60) == 0, self.told()
+        self.program.finish()
 
     def settled(self) -> bool:
-        leases = {row["group"]: row for row in self.ask("lease", "list")}
-        queues = {row["name"]: row for row in self.ask("queue", "list")}
-        self.state = f"{list(leases.values())} {list(queues.values())}"
-        waiting = sum(int(queues[name]["messages"]) for name in ("in", "archive") if name in queues)
-        return len(leases) == 2 and not waiting and all(int(row["held"]) == 0 for row in leases.values())
-
-    def ask(self, *words: str) -> list[dict[str, Any]]:
-        command = [sys.executable, "-m", "entrepot", *words, "--output", "json"]
-        command += ["--url", f"stomp://127.0.0.1:{self.daemon.port}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        state: list[str] = []
+        settled = self.place.settled(state)
+        self.state = " ".join(state)
+        return settled
 
     def check(self, producers: list[Producer], competitor: Competitor) -> None:
         """Compare what came out with what was sent."""
         sent = {text for producer in producers for text in producer.sent}
         perhaps = {text for producer in producers for text in producer.doubtful}
-        carried = [frame.body.decode() for frame in Wire(self.daemon.port).drain("/queue/out")]
-        archived = (self.home / "ids").read_text().split("\n")
+        carried = self.program.carried()
+        archived = self.program.archived()
         consumed = [*carried, *competitor.taken]
         self.say(
             f"{len(sent)} sent, {len(perhaps)} perhaps; {len(carried)} carried, {len(competitor.taken)} taken by the "
@@ -305,44 +267,44 @@ class Soak:
         )
         assert len(sent) > 5 * self.rounds, "too little was sent to mean anything"
         with never():
-            assert not twice(consumed), f"twice: {twice(consumed)[:5]}"
-            assert not twice(archived), f"twice in the archive: {twice(archived)[:5]}"
+            assert not twice(consumed), f"twice: {twice(consumed)[:5]} of {len(twice(consumed))}"
+            assert not twice(archived), f"twice in the archive: {twice(archived)[:5]} of {len(twice(archived))}"
         missing = sent - set(consumed) - competitor.doubtful
+        lost = sent - set(archived)
+        left = self.place.left() if missing or lost else []
         with never():
-            assert not missing, f"{len(missing)} missing: {sorted(missing)[:5]}"
-            assert not sent - set(archived), f"missing in the archive: {sorted(sent - set(archived))[:5]}"
+            assert not missing, f"{len(missing)} missing: {sorted(missing)[:5]}; {len(left)} are where they came from"
+            assert not lost, f"missing in the archive: {sorted(lost)[:5]} of {len(lost)}"
             assert set(consumed) | set(archived) <= sent | perhaps, "something came out that nobody sent"
 
     def until(self, holds: Any, seconds: float, why: str, every: float = 0.1) -> None:
         end = time.monotonic() + seconds
         while not holds():
-            assert time.monotonic() < end, f"{why}; {self.state}\n{self.told()}"
-            assert self.driver is None or self.driver.poll() is None, f"the driver ended\n{self.told()}"
+            assert time.monotonic() < end, f"{why}; {self.state}\n{self.program.told()}"
+            assert self.program.goes_on(), f"the driver ended\n{self.program.told()}"
             time.sleep(every)
 
-    def told(self) -> str:
-        return (self.home / "driver.log").read_text(errors="replace")[-3_000:]
+
+def place_of(mode: str, home: Path, early: str) -> Place:
+    """Return the brokers of a mode. Raises ValueError."""
+    if early == "hop":
+        return {"classic": BesideClassic, "artemis": BesideArtemis}[mode](home, hop_forgets=True)
+    if mode in ("alone", "land"):
+        return Alone(home)
+    if mode == "pair":
+        return Pair(home)
+    if mode == "nodes":
+        return Nodes(home)
+    if mode == "classic":
+        return BesideClassic(home)
+    if mode in ("artemis", "land-artemis"):
+        return BesideArtemis(home)
+    raise ValueError(mode)
 
 
 def twice(found: list[str]) -> list[str]:
     seen: set[str] = set()
     return [text for text in found if text in seen or seen.add(text)]  # type: ignore[func-returns-value]
-
-
-def descendants(pid: int) -> list[int]:
-    """Return all processes below ``pid``."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in task.read_text().split():
-                found += [int(child), *descendants(int(child))]
-    return found
-
-
-def command_of(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    return ""
 
 
 def workers_peak() -> int:
@@ -361,14 +323,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--on-receipt", action="store_true", help="use the source that settles too early: must fail")
+    parser.add_argument("--mode", choices=MODES, default="alone", help="which brokers, and who runs the queries")
+    parser.add_argument("--early", choices=EARLY, default="", help="who acknowledges too early: must fail")
     given = parser.parse_args()
-    print(f"seed {given.seed}", flush=True)
+    print(f"seed {given.seed}, {given.mode}", flush=True)
     with tempfile.TemporaryDirectory(prefix="entrepot-soak-") as home:
-        soak = Soak(
-            Path(home), given.rounds, given.seed, on_receipt=given.on_receipt, say=lambda text: print(text, flush=True)
-        )
-        soak.run()
+        say = lambda text: print(text, flush=True)  # noqa: E731
+        Soak(Path(home), given.rounds, given.seed, mode=given.mode, early=given.early, say=say).run()
     print("everything came out once")
 
 

@@ -74,6 +74,7 @@ def start(spark: SparkSession, given: dict[str, Any], running: dict[str, Streami
             "subscription": name,
             "maxMessagesPerTrigger": "1000",
             "minPartitions": "2",
+            **given["source"],
         }
         read = spark.readStream.format(given["format"]).options(**source).load().select("text")
         written = read.mapInArrow(stumble, "text string").writeStream

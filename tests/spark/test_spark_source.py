@@ -20,7 +20,7 @@ from entrepot.base.errors import InvalidOption, LeaseError
 from entrepot.pipeline.source import ADMISSION_CONTROL
 from entrepot.protocols.stomp.frames import encode_frame
 from shell.daemon import Daemon
-from spark.soak import command_of, descendants
+from spark.soak_programs import command_of, descendants
 from spark.stand import Stand
 
 

@@ -187,8 +187,9 @@ def _elsewhere(answer: dict[str, Any], names: dict[str, str]) -> None:
 
 
 def _federation(answer: dict[str, Any]) -> None:
-    """Show what the upstreams of its federations do for the destination."""
-    for row in ((answer.get("elsewhere") or {}).get("upstreams") or ())[:CONSUMERS_SHOWN]:
+    """Show what the upstreams of its federations, and brokers of Artemis that it draws from, do for the destination."""
+    known = answer.get("elsewhere") or {}
+    for row in [*(known.get("upstreams") or ()), *(known.get("draws") or ())][:CONSUMERS_SHOWN]:
         if row["code"] == "reading" and not row["remedy"]:
             click.echo(f"  ⇠ {row['text']}")
         else:

@@ -61,6 +61,7 @@ class Links:
         self.core_connectors: Final = made.core_connectors
         self.federations: Final = made.federations
         self.downstreams: Final = made.downstreams
+        self.draws: Final = made.draws
         self._made: Final = made
         self._bridge_hearings: BridgeHearings | None = None
         self._connections: dict[tuple[Dialled, int], Connection] = {}

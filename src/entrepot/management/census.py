@@ -206,7 +206,7 @@ class OpenConnections(PartsCensus):
         return CleaningWork(Cleaning(links.broker, links.clusters, name, discards=discards))
 
     def elsewhere(self, name: str, topic: bool) -> dict[str, object]:
-        """Return what other nodes of its clusters have at an address, and what upstreams do for it."""
+        """Return what other nodes of its clusters have at an address, and what upstreams and draws do for it."""
         links = self.links()
         found: dict[str, object] = {}
         if links is None:
@@ -218,6 +218,10 @@ class OpenConnections(PartsCensus):
             found.update(elsewhere(links.broker, links.clusters, name, topic=topic, now=now))
         if links.upstreams:
             found["upstreams"] = [row for one in links.upstreams for row in one.outlook(name, topic=topic, now=now)]
+        if links.draws:
+            from entrepot.cluster.carrying.draw_outlook import outlook as drawn  # noqa: PLC0415 - who draws has it
+
+            found["draws"] = [row for one in links.draws for row in drawn(one, name, topic=topic, now=now)]
         return found
 
     @property

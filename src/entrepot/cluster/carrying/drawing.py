@@ -285,6 +285,10 @@ class DrawnBridge(Dialled):
             self._said[key] = draw.why
             self.say(f"{draw.source}: {draw.why}")
 
+    def refusal(self, key: str) -> tuple[Instant, str]:
+        """Return when a queue that is wanted is asked for again, and why it is not drawn; "" where nothing refused."""
+        return self._again.get(key, 0), self._said.get(key, "")
+
     def probe(self) -> int:
         """Ask what the other broker itself answers."""
         return int(self.drawer.query())

@@ -167,7 +167,8 @@ class Census:
     def elsewhere(self, name: str, topic: bool) -> dict[str, object]:
         """Return queues of other nodes at an address, and what is between (`cluster/clusters/outlook.py`).
 
-        ``upstreams``: what each upstream of a federation does for it (`FederationConnector.outlook`).
+        ``upstreams``: what each upstream of a federation does for it (`FederationConnector.outlook`); ``draws``: what
+        each connection to an Artemis does (`carrying/draw_outlook.py`).
         """
         return {}
 

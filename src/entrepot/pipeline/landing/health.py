@@ -17,6 +17,8 @@ from entrepot.base.errors import InvalidOption
 from entrepot.pipeline.landing.supervising import State, Supervisor
 
 PREFIX: Final = "entrepot_land"
+LIVE: Final = "/health/live"
+READY: Final = "/health/ready"
 SERVED_MAX: Final = 32  # connections at once: whoever opens more is turned away, and takes no thread
 READ_PATIENCE: Final = 10.0  # s for a request: a peer that says nothing holds no thread for longer
 
@@ -119,9 +121,9 @@ def answer(supervisor: Supervisor, registry: CollectorRegistry, path: str) -> tu
     """Return status, type and body of what is asked for."""
     if path == "/metrics":
         return 200, CONTENT_TYPE_LATEST, generate_latest(registry)  # type: ignore[no-untyped-call]
-    if path == "/health/live":
+    if path == LIVE:
         return 200, "text/plain; charset=utf-8", b"alive\n"
-    if path == "/health/ready":
+    if path == READY:
         lines = [
             f"{one.name}: {one.state.value}{f' ({one.why})' if one.why else ''}" for one in supervisor.lives.values()
         ]

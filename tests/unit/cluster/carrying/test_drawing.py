@@ -8,6 +8,7 @@ import pytest
 
 from entrepot.base.compiled import is_compiled
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.draw_outlook import outlook
 from entrepot.cluster.clusters.options import connector_of
 from entrepot.cluster.link import State
 from entrepot.model import address as names
@@ -264,6 +265,9 @@ def test_a_full_broker_takes_no_more_than_the_window() -> None:
     one.send(*("x" * 1_000 for _ in range(200)))
     assert one.kept() > 100
     assert one.bridge.link.flow.reasons
+    ((code, received),) = explained(one)
+    assert code == "full"
+    assert 0 < int(str(received)) < 100
     one.release()
     one.read()
     one.pass_ms(1_000)
@@ -281,6 +285,9 @@ def test_a_refused_message_stays_there() -> None:
     assert 0 < here < 20
     assert one.kept() == 20 - here
     assert any("refused" in said for said in one.said)
+    (row,) = outlook(one.connector, "Q", topic=False, now=one.near.now)
+    assert row["code"] == "not-drawn"
+    assert "a message was refused here" in str(row["text"])
     one.release()
     taken = len(one.there())
     one.read()
@@ -354,3 +361,36 @@ def test_what_an_operator_sees() -> None:
     }
     assert one.bridge.link.state is State.OPEN
     assert [int(draw.state) for draw in one.bridge.drawing.values()] == [OPEN]
+
+
+def explained(one: Drawn, name: str = "Q", *, topic: bool = False) -> list[tuple[object, object]]:
+    rows = outlook(one.connector, name, topic=topic, now=one.near.now)
+    assert all(row["text"] for row in rows)
+    return [(row["code"], row["received"]) for row in rows]
+
+
+def test_it_is_explained() -> None:
+    one = drawn(back=("results",), only=("Q", "T", "later", "results"))
+    assert explained(one) == [("unwanted", 0)]
+    assert explained(one, "other") == []
+    assert explained(one, "results") == []
+    one.lease()
+    one.send("a", "b")
+    assert explained(one) == [("reading", 2)]
+    assert explained(one, "Q", topic=True) == [("unwanted", 0)]
+    one.lease("mine", topic="T")
+    assert explained(one, "T", topic=True) == [("reading", 0)]
+    one.reachable = False
+    one.cut()
+    one.run()
+    assert explained(one) == [("down", 0)]
+    one.connector.stop(one.near.now)
+    assert explained(one) == [("stopped", 0)]
+
+
+def test_what_is_not_there_is_explained_with_when_it_is_asked_for_again() -> None:
+    one = drawn()
+    one.read("later")
+    (row,) = outlook(one.connector, "later", topic=False, now=one.near.now)
+    assert row["code"] == "not-drawn"
+    assert "again in 1000 ms" in str(row["text"])
