@@ -28,7 +28,7 @@ from entrepot.protocols.artemis.server import CoreServerSession
 from entrepot.protocols.session import Session, Shell
 
 if TYPE_CHECKING:
-    from entrepot.cluster.federation.connector import FederationConnector
+    from entrepot.cluster.federation.federations import Federations
 
 UNTRUSTED: Final = (
     "cluster-password is the default, which everybody knows: no node of the cluster comes in here. Set it on every node"
@@ -76,18 +76,13 @@ class ArtemisSide:
         self.drain: Drain | None = None
         self.grouping: GroupingHandler | None = None
 
-    def federate(
-        self,
-        deployed: list[FederationConnector],
-        roles: Callable[[], Sequence[str]],
-        start: Callable[[FederationConnector], None],
-    ) -> None:
+    def federate(self, federations: Federations, roles: Callable[[], Sequence[str]]) -> None:
         """Let other brokers deploy federations to this one; see `Deployments`."""
 
         def made() -> Federating:
             from entrepot.cluster.federation.deployed import Deployments  # noqa: PLC0415 - few brokers need it
 
-            return Deployments(self.broker, deployed, roles, start, self.say)
+            return Deployments(self.broker, federations.deployed, roles, federations.deploy, self.say)
 
         self.acceptor.federating = _Deploying(made)
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
-from entrepot.base.errors import InvalidOption, ShuttingDown
+from entrepot.base.errors import InvalidOption
 from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.federation.federations import Federations
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.advising import Advising
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
@@ -63,8 +64,6 @@ if TYPE_CHECKING:
     from entrepot.cluster.carrying.drawing import DrawConnector
     from entrepot.cluster.clusters.connection import ClusterConnection
     from entrepot.cluster.clusters.draining import Drain
-    from entrepot.cluster.federation.connector import FederationConnector
-    from entrepot.cluster.federation.downstream import DownstreamConnector
     from entrepot.cluster.fetching import Fetcher
     from entrepot.cluster.routers.options import RouterOptions
     from entrepot.cluster.routers.router import Routers
@@ -200,22 +199,6 @@ class Plan:
                 raise InvalidOption(f"two connectors are called {name!r}", remedy="give each a name of its own: name=")
         return [DrawConnector(one) for one in self.draws]
 
-    def federations(self) -> list[FederationConnector]:
-        """Return new upstreams of federations, not started. Names are unique, as above."""
-        if self.config is None or not self.config.federations:
-            return []
-        from entrepot.cluster.federation.connector import FederationConnector  # noqa: PLC0415 - see `entrepot.artemis`
-
-        return [FederationConnector(one) for one in self.config.federations]
-
-    def downstreams(self) -> list[DownstreamConnector]:
-        """Return new brokers to which upstreams are deployed, not started. Names are unique, as above."""
-        if self.config is None or not self.config.downstreams:
-            return []
-        from entrepot.cluster.federation.downstream import DownstreamConnector  # noqa: PLC0415 - see `entrepot.artemis`
-
-        return [DownstreamConnector(one) for one in self.config.downstreams]
-
     def connectors(self) -> list[NetworkConnector]:
         """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
         made = [NetworkConnector(one) for one in self.networks]
@@ -260,12 +243,7 @@ class Assembly:
         self.connections = 0  # how many sessions were made
         self.connectors: Final = plan.connectors() if connectors is None else list(connectors)
         self.core_connectors: Final = plan.core_connectors()
-        self.federations: Final = plan.federations()
-        self.downstreams: Final = plan.downstreams()
-        self.deployed: Final[list[FederationConnector]] = []  # upstreams that other brokers brought
-        self.dial: Callable[[Dialled, list[Effect]], None] | None = (
-            None  # carries out what those ask for, while bridges may be dialled
-        )
+        self.federations: Final = Federations(None if plan.config is None else plan.config.federations)
         self.draws: Final = plan.draw_connectors()
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
@@ -387,7 +365,10 @@ class Assembly:
             config = self.plan.config
             serving = None if config is None else config.serving
             self._artemis = ArtemisSide(self.broker, self._doorbell, self.ports.say, serving)
-            self._artemis.federate(self.deployed, self._deployers, self._deploy)
+            plan = self.plan
+            self._artemis.federate(
+                self.federations, lambda: () if plan.config is None else plan.config.federations.deployers
+            )
         return self._artemis
 
     def load_artemis(self) -> None:
@@ -487,16 +468,7 @@ class Assembly:
     @property
     def fetchers(self) -> list[Fetcher]:
         """Return the connections over which messages come and none go."""
-        return [*self.federations, *self.downstreams, *self.deployed, *self.draws]
-
-    def _deployers(self) -> Sequence[str]:
-        return () if self.plan.config is None else self.plan.config.deployers
-
-    def _deploy(self, upstream: FederationConnector) -> None:
-        """Start an upstream that another broker brought. Raises ShuttingDown."""
-        if self.dial is None:
-            raise ShuttingDown("the broker dials nobody now")
-        self.fetch(upstream, self.dial, int(self.broker.now))
+        return [*self.federations.fetchers(), *self.draws]
 
     def fetch(self, fetcher: Fetcher, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
         """Start one of ``fetchers``; ``perform`` carries out what it asks for."""
@@ -517,7 +489,7 @@ class Assembly:
 
     def disconnect(self, now: Instant) -> None:
         """End every bridge."""
-        self.dial = None
+        self.federations.begin = None
         for connector in self.connectors:
             connector.stop(now)
         for core in self.core_connectors:

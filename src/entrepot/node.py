@@ -406,10 +406,9 @@ class Node:
         turn = BrokerTurn(loop, SystemClock(), broker)
         self.report = made.recover(int(turn.now), int(turn.wall))
         if self._traces is not None:
-            options = broker.options
-            ids = broker.ids
-            run, uuid = int(ids.run), ids.node.uuid_text
-            self._traces.describe(ids.node_id, options.name, run, options.version, int(turn.wall), uuid)
+            ids, options = broker.ids, broker.options
+            said = (ids.node_id, options.name, int(ids.run), options.version, int(turn.wall), ids.node.uuid_text)
+            self._traces.describe(*said)
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
         directory = "" if self.options.data is None else str(self.options.data)
         config = self.options.config
@@ -421,8 +420,7 @@ class Node:
         census = OpenConnections(self.listeners, lambda: self.links, trace, parts)
         census.disk, census.standby, census.hosting = self._disk, self.standby, self._hosting
         census.written.said = self.options.said
-        if self.options.process is not None:
-            census.process = {**self.options.process.facts, "name": self.options.process.whole(self.options.name)}
+        census.process = {} if (part := self.options.process) is None else part.facts(self.options.name)
         made.equip(census, self.places.by_protocol, directory)
         self._made = made
         self._turn = turn

@@ -103,12 +103,8 @@ def send(
     """
     fields = _fields(headers, persistent, priority, delay, group)
     if file is not None:
-        _only_alone(place, body is not None or as_json or count is not None or delay is not None or group is not None)
-        assert place is not None
-        octets = runtime.run(
-            _over_client().send_file(place=place, destination=destination, file=file, fields=fields, expires=expires)
-        )
-        click.echo(f"sent {octets:,} octets to {destination}", err=True)
+        _only_alone(place, body, count, delay, group, as_json or None)
+        _send_file(place, destination, file, fields, expires)
         return
     if body is None and sys.stdin.isatty():
         click.echo("Type messages, one a line; end with Ctrl-D.", err=True)
@@ -151,11 +147,20 @@ def send(
         click.echo(f"sent {sent:,} messages to {destination}{ids.range()}", err=True)
 
 
-def _only_alone(place: str | None, more: bool) -> None:
+def _send_file(
+    place: str | None, destination: str, file: Path, fields: dict[str, str], expires: Duration | None
+) -> None:
+    octets = runtime.run(
+        _over_client().send_file(place=place, destination=destination, file=file, fields=fields, expires=expires)
+    )
+    click.echo(f"sent {octets:,} octets to {destination}", err=True)
+
+
+def _only_alone(place: str | None, *more: object) -> None:
     """See that --file stands alone. Raises Misuse."""
     if place is None:
         raise Misuse("--file is for a large message, which has pieces in CORE", remedy="add --connect core://HOST:PORT")
-    if more:
+    if any(one is not None for one in more):
         raise Misuse("--file is one message by itself", remedy="leave out what makes several, or another form of it")
 
 
@@ -322,7 +327,7 @@ def receive(
     form = lines.as_json if as_json else lines.as_text
     patience = None if follow else timeout
     if file is not None:
-        _only_alone(place, as_json or count not in (None, 1) or bool(headers) or ack == AUTO)
+        _only_alone(place, as_json or None, None if count == 1 else count, headers or None, ack == AUTO or None)
         assert place is not None
         octets = runtime.run(
             _over_client().receive_file(

@@ -20,6 +20,7 @@ from entrepot.cli.output import progress
 from entrepot.client.connection import Connection, connect
 from entrepot.client.message import Message, Received
 from entrepot.client.options import is_core
+from entrepot.config.rewriting import sync_name
 from entrepot.protocols.conversing.modes import Acknowledge
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL
 from entrepot.protocols.stomp.client import Message as Shown
@@ -204,6 +205,7 @@ async def receive_file(
             if message is None:
                 return None
             part.replace(file)
+            await asyncio.to_thread(sync_name, file)
         finally:
             part.unlink(missing_ok=True)
         await message.acknowledge()

@@ -357,8 +357,7 @@ def run(
         return await serve_in_turn(data, name, shared, options, ports_file, page, looks)
 
     runtime.tune_malloc()
-    if member is not None:
-        _turns_off(member)
+    _turns_off(member)
     if runtime.run(serve(), "asyncio" if no_uvloop else "auto"):
         # A fresh process is the surest way to forget a store that may be another's; it keeps its number.
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
@@ -383,8 +382,10 @@ def _process(count: int | None, number: int | None, plan: Path | None) -> Proces
     return process_of(count, plan, number or 0)
 
 
-def _turns_off(member: Process) -> None:
+def _turns_off(member: Process | None) -> None:
     """Have the meeting place of a broker without a directory go with the last process, where the first was killed."""
+    if member is None:
+        return
     import atexit  # noqa: PLC0415 - most brokers are one process
 
     from entrepot.io import several  # noqa: PLC0415 - as above

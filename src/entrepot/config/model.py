@@ -15,7 +15,7 @@ from entrepot.base import settings
 from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Dialect, Options, Unit, setting
 from entrepot.cluster.carrying.options import CoreBridgeEntry
-from entrepot.cluster.federation.options import DownstreamEntry, UpstreamEntry
+from entrepot.cluster.federation.options import FederationEntries
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
 from entrepot.config.console import ConsoleSettings
 from entrepot.config.ledger import EMPTY, Ledger
@@ -342,9 +342,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     plugins: PluginSettings = PluginSettings()
     networks: tuple[NetworkConnector, ...] = ()
     core_bridges: tuple[CoreBridgeEntry, ...] = ()
-    federations: tuple[UpstreamEntry, ...] = ()
-    downstreams: tuple[DownstreamEntry, ...] = ()
-    deployers: tuple[str, ...] = ()  # roles whose users may deploy a federation to this broker
+    federations: FederationEntries = FederationEntries()
     sharing: Sharing | None = None
     network_check: NetworkCheckOptions | None = None
     security: Security = OPEN
@@ -404,8 +402,8 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         *_of_keyed("bridge", _bridges(a), _bridges(b), live=True),
         *_of_keyed("federation", _federations(a), _federations(b), live=True),
     ]
-    if a.deployers != b.deployers:
-        found.append(Change("downstream-authorization", a.deployers, b.deployers, True))
+    if a.federations.deployers != b.federations.deployers:
+        found.append(Change("downstream-authorization", a.federations.deployers, b.federations.deployers, True))
     if a.sharing != b.sharing:
         found.append(Change("sharing of the store", a.sharing, b.sharing, False))
     if a.mirror_prefix != b.mirror_prefix:
@@ -479,7 +477,7 @@ def _bridges(config: BrokerConfig) -> dict[Hashable, Any]:
 
 
 def _federations(config: BrokerConfig) -> dict[Hashable, Any]:
-    return {one.name: one for one in (*config.federations, *config.downstreams)}
+    return {one.name: one for one in (*config.federations.upstreams, *config.federations.downstreams)}
 
 
 def _networks(config: BrokerConfig) -> dict[Hashable, Any]:

@@ -75,14 +75,15 @@ class Process(Struct, frozen=True):
         """Return what all are called together, of which this one is called ``name``."""
         return name.removesuffix(name_of("", self.number))
 
-    @property
-    def facts(self) -> dict[str, object]:
-        """What operators are told of it: whoever reaches the sockets asks all of them as one.
+    def facts(self, name: str) -> dict[str, object]:
+        """Return what operators are told of this one, which is called ``name``.
 
+        Whoever reaches the sockets asks all of them as one, and calls that as ``name`` says here.
         ``together``: the same for all, and for no other broker's, whatever machine these are seen from.
         """
         plan = self.plan
         return {
+            "name": self.whole(name),
             "process": self.number,
             "processes": plan.count,
             "sockets": [plan.socket(number) for number in range(plan.count)],

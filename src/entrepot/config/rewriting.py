@@ -20,9 +20,14 @@ def rewrite(file: Path, text: str, mode: int) -> None:
     except BaseException:
         os.unlink(name)
         raise
+    sync_name(file)
+
+
+def sync_name(file: Path) -> None:
+    """Have the name of ``file``, which is there, on disk. Raises OSError."""
     folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)  # its new name, too
+        os.fsync(folder)
     finally:
         os.close(folder)
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from entrepot.cluster.clusters.draining import Drain
     from entrepot.cluster.federation.connector import FederationConnector
     from entrepot.cluster.federation.downstream import DownstreamConnector
-    from entrepot.cluster.federation.options import DownstreamEntry, UpstreamEntry
+    from entrepot.cluster.federation.options import FederationEntries
     from entrepot.cluster.fetching import Fetcher
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.model import BrokerConfig
@@ -60,7 +60,6 @@ class Links:
         self.connectors: Final = made.connectors
         self.core_connectors: Final = made.core_connectors
         self.federations: Final = made.federations
-        self.downstreams: Final = made.downstreams
         self.draws: Final = made.draws
         self._made: Final = made
         self._bridge_hearings: BridgeHearings | None = None
@@ -83,12 +82,12 @@ class Links:
             self.turn.run(partial(self._start, connector))
             for beacon in connector.discovery.beacons:
                 await self._listen(connector, beacon)
-        self._made.dial = self._perform
+        self.federations.begin = self._fetch
         for core in self.core_connectors:
             self.turn.run(partial(self._carry, core))
         for fetcher in self._made.fetchers:
             self.turn.run(partial(self._fetch, fetcher))
-        if self.core_connectors or self.federations or self.downstreams:
+        if self.core_connectors or self.federations.heard():
             await self._hear_for_core()
         if self._hearings:
             self._sweep()
@@ -100,8 +99,7 @@ class Links:
         node = made.broker.ids.node.uuid_text
         told: list[CoreConnector | FederationConnector | DownstreamConnector] = [
             *self.core_connectors,
-            *self.federations,
-            *self.downstreams,
+            *self.federations.heard(),
         ]
         self._bridge_hearings = BridgeHearings(self.turn, node, made.plan.config, told)
         await self._bridge_hearings.start()
@@ -179,16 +177,14 @@ class Links:
 
         Raises OperatorError for a group that cannot be joined.
         """
-        same = had.federations == wanted.federations and had.downstreams == wanted.downstreams
-        if had.core_bridges == wanted.core_bridges and same:
+        if had.core_bridges == wanted.core_bridges and had.federations == wanted.federations:
             return
         before = {one.options.name: one for one in had.core_bridges}
         named = {one.options.name for one in wanted.core_bridges}
         new = [one for one in wanted.core_bridges if before.get(one.options.name) != one]
         gone = {name for name in before if name not in named} | {one.options.name for one in new}
         self.turn.run(partial(self._replace, gone, new))
-        self.turn.run(partial(self._replace_federations, wanted.federations))
-        self.turn.run(partial(self._replace_downstreams, wanted.downstreams))
+        self.turn.run(partial(self._federate, wanted.federations))
         if self._bridge_hearings is not None:
             self._bridge_hearings.stop()
         await self._hear_for_core()
@@ -207,35 +203,9 @@ class Links:
             self.core_connectors.append(made)
             self._carry(made)
 
-    def _replace_federations(self, wanted: Sequence[UpstreamEntry]) -> None:
-        from entrepot.cluster.federation.connector import FederationConnector  # noqa: PLC0415 - see `entrepot.artemis`
-
-        now = int(self.turn.now)
-        same = {one.name: one for one in self.federations if one.entry in wanted}
-        for one in self.federations:
-            if one.name not in same:
-                one.leave(now)
-        new = [FederationConnector(entry) for entry in wanted if entry.name not in same]
-        self.federations[:] = [*same.values(), *new]
-        for made in new:
+    def _federate(self, wanted: FederationEntries) -> None:
+        for made in self.federations.follow(wanted, int(self.turn.now)):
             self._fetch(made)
-
-    def _replace_downstreams(self, wanted: Sequence[DownstreamEntry]) -> None:
-        from entrepot.cluster.federation.downstream import DownstreamConnector  # noqa: PLC0415 - see `entrepot.artemis`
-
-        same = {one.name: one for one in self.downstreams if one.entry in wanted}
-        for one in self.downstreams:
-            if one.name not in same:
-                one.leave(int(self.turn.now))
-        new = [DownstreamConnector(entry) for entry in wanted if entry.name not in same]
-        self.downstreams[:] = [*same.values(), *new]
-        for made in new:
-            self._fetch(made)
-
-    @property
-    def upstreams(self) -> list[FederationConnector]:
-        """The upstreams of federations: those of the file, and those that other brokers deployed."""
-        return [*self.federations, *self._made.deployed]
 
     async def stop(self) -> None:
         """Let arrive what is on its way, take leave, close."""
@@ -426,7 +396,7 @@ def verify_bridges(config: BrokerConfig) -> None:
     """Read what the URIs of core bridges and upstreams say, as dialling does. Raises InvalidOption."""
     for bridge in config.core_bridges:
         verify_places(bridge.places)
-    for upstream in (*config.federations, *config.downstreams):
+    for upstream in (*config.federations.upstreams, *config.federations.downstreams):
         verify_places(upstream.places)
 
 

@@ -216,8 +216,9 @@ class OpenConnections(PartsCensus):
             from entrepot.cluster.clusters.outlook import elsewhere  # noqa: PLC0415
 
             found.update(elsewhere(links.broker, links.clusters, name, topic=topic, now=now))
-        if links.upstreams:
-            found["upstreams"] = [row for one in links.upstreams for row in one.outlook(name, topic=topic, now=now)]
+        sources = links.federations.sources()
+        if sources:
+            found["upstreams"] = [row for one in sources for row in one.outlook(name, topic=topic, now=now)]
         if links.draws:
             from entrepot.cluster.carrying.draw_outlook import outlook as drawn  # noqa: PLC0415 - who draws has it
 

@@ -101,3 +101,11 @@ class DownstreamEntry(UpstreamEntry, frozen=True, kw_only=True):
     def name(self) -> str:
         """What tells it from all others of its broker: an upstream may be called the same."""
         return f"{self.federation}/downstream/{self.options.name}"
+
+
+class FederationEntries(Struct, frozen=True, kw_only=True):
+    """All federations of a configuration. ``deployers``: roles whose users may deploy one to this broker."""
+
+    upstreams: tuple[UpstreamEntry, ...] = ()
+    downstreams: tuple[DownstreamEntry, ...] = ()
+    deployers: tuple[str, ...] = ()

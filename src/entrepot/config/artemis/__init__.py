@@ -20,7 +20,7 @@ from entrepot.config.artemis.addresses import addresses, base, diverts, policies
 from entrepot.config.artemis.bootstrap import Bootstrap
 from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.elements import CORE
-from entrepot.config.artemis.federations import deployers, federations
+from entrepot.config.artemis.federations import federations
 from entrepot.config.artemis.includes import Includes
 from entrepot.config.artemis.masks import unmask
 from entrepot.config.artemis.network_check import network_check
@@ -110,7 +110,6 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
     memory = heap(reader, core)
     others = peering(core.element, reader.sources)
     others = replace(others, routers=routers(reader, core, others))
-    fetched, deployed = federations(reader, core, others)
     return BrokerConfig(
         refresh_ms=_refresh(reader, core),
         serving=serving(reader, core),
@@ -144,9 +143,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
         family=Dialect.ARTEMIS,
         peering=others,
         core_bridges=core_bridges(reader, core, others),
-        federations=fetched,
-        downstreams=deployed,
-        deployers=deployers(core),
+        federations=federations(reader, core, others),
     )
 
 

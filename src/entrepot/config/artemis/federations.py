@@ -13,6 +13,7 @@ from entrepot.cluster.federation.options import (
     LOWER,
     AddressPolicy,
     DownstreamEntry,
+    FederationEntries,
     Match,
     QueuePolicy,
     UpstreamEntry,
@@ -28,17 +29,8 @@ HOPS_MIN: Final = -1
 EVERYWHERE: Final = ("0.0.0.0", "::")  # where one listens, and nobody is dialled
 
 
-def deployers(core: Bean) -> tuple[str, ...]:
-    """Return the roles whose users may deploy a federation to this broker: nobody, where none is named."""
-    below = core.one("federations")
-    said = "" if below is None else below.text("downstream-authorization")
-    return tuple(role for role in (one.strip() for one in said.split(",")) if role)
-
-
-def federations(
-    reader: PartReader, core: Bean, peering: Peering
-) -> tuple[tuple[UpstreamEntry, ...], tuple[DownstreamEntry, ...]]:
-    """Return the upstreams and the downstreams of all federations of a file; what is wrong with one is an error."""
+def federations(reader: PartReader, core: Bean, peering: Peering) -> FederationEntries:
+    """Return what a file says of federations; what is wrong with one is an error."""
     below = core.one("federations")
     found: dict[str, UpstreamEntry] = {}
     deployed: dict[str, DownstreamEntry] = {}
@@ -55,7 +47,15 @@ def federations(
             federation.read()
             found |= federation.upstreams
             deployed |= federation.downstreams
-    return tuple(found.values()), tuple(deployed.values())
+    return FederationEntries(
+        upstreams=tuple(found.values()), downstreams=tuple(deployed.values()), deployers=_deployers(below)
+    )
+
+
+def _deployers(below: Bean | None) -> tuple[str, ...]:
+    """Return the roles whose users may deploy a federation to this broker: nobody, where none is named."""
+    said = "" if below is None else below.text("downstream-authorization")
+    return tuple(role for role in (one.strip() for one in said.split(",")) if role)
 
 
 class _Federation:

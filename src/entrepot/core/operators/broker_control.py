@@ -15,6 +15,7 @@ from entrepot.core.operators import entitlements, tables, upkeep, views
 from entrepot.core.operators.address_control import AddressControl, address_named
 from entrepot.core.operators.amending_verbs import Amending
 from entrepot.core.operators.control import DESCRIBED_MOST, Control, Described, fields_of, json_of, rows_of
+from entrepot.core.operators.disk_room import DiskRoom
 from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.leaving import refuse_replay, scale_down
@@ -31,16 +32,10 @@ from entrepot.core.operators.tables import Page
 from entrepot.core.operators.tally import prepared_json
 from entrepot.core.operators.where import Search
 from entrepot.core.queue.queue import MAYBE_DELIVERED
-from entrepot.journal.limits import NO_LIMIT, SHARE
 from entrepot.model.address import ROUTING_NAMES
 from entrepot.model.connected import SessionView
 
 CLOSED: Final = "an operator closed it"
-
-
-def bounded(limit: int) -> int:
-    """Return a limit of octets as operators are told it: 0 for none, or where the disk is not known."""
-    return 0 if limit >= NO_LIMIT // SHARE else limit
 
 
 class BrokerControl(Control):
@@ -53,6 +48,7 @@ class BrokerControl(Control):
         broker = self.broker
         queues = broker.table.queues
         counts = broker.access.counts
+        room = DiskRoom(broker)
         return {
             "name": lambda: broker.options.name,
             "version": lambda: broker.options.version,
@@ -81,10 +77,10 @@ class BrokerControl(Control):
             "totalMessagesAcknowledged": lambda: sum(int(queue.settled) for queue in queues.values()),
             "addressMemoryUsage": lambda: int(broker.memory.used),
             "addressMemoryUsagePercentage": lambda: 100 * int(broker.memory.used) // int(broker.memory.limit),
-            "diskStoreUsage": self._disk_usage,
-            "diskStoreLimit": self._disk_limit,
-            "diskTempLimit": self._temp_limit,
-            "diskTempUsage": self._temp_usage,
+            "diskStoreUsage": room.usage,
+            "diskStoreLimit": room.limit,
+            "diskTempLimit": room.temp_limit,
+            "diskTempUsage": room.temp_usage,
             "globalMaxSize": lambda: int(broker.memory.limit),
             "uptime": lambda: spoken(self._uptime()),
             "uptimeMillis": self._uptime,
@@ -211,23 +207,6 @@ class BrokerControl(Control):
 
     def _uptime(self) -> int:
         return int(self.broker.wall - self.broker.informant.started)
-
-    def _disk_usage(self) -> float:
-        """Return how much of what the journal may take is taken, 0 to 1; of the disk where there is no limit."""
-        most = self._disk_limit()
-        return int(self.broker.journal.space.limits.stored) / most if most > 0 else 0.0
-
-    def _disk_limit(self) -> int:
-        limits = self.broker.journal.space.limits
-        return bounded(min(int(limits.store), int(limits.capacity) or int(limits.store)))
-
-    def _temp_limit(self) -> int:
-        return bounded(int(self.broker.journal.space.limits.temp_now))
-
-    def _temp_usage(self) -> float:
-        """Return how much of its share of the disk what may be lost has taken, 0 to 1."""
-        most = self._temp_limit()
-        return int(self.broker.journal.space.paged()) / most if most > 0 else 0.0
 
     def _acceptors(self) -> list[dict[str, object]]:
         return [{"name": name, "uri": uri} for name, uri in self.census.places()]

@@ -567,10 +567,8 @@ def _halves(match: re.Match[str]) -> str:
 
 
 def text_of_units(octets: bytes) -> str:
-    """Return the text whose 16-bit units, the lower octet first, are ``octets``; their number is even.
-
-    By its own function: `bytes.decode` looks for this codec in a registry, and finds one that is written in Python.
-    """
+    """Return the text whose 16-bit units, the lower octet first, are ``octets``."""
+    # `bytes.decode` looks for this codec in a registry, and finds one that is written in Python.
     return utf_16_le_decode(octets, "surrogatepass", True)[0]
 
 

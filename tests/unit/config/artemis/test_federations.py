@@ -39,7 +39,7 @@ def config(inside: str, **given: str) -> BrokerConfig:
 def upstream(inside: str, attributes: str = 'name="U"', **given: str) -> UpstreamEntry:
     (found,) = config(
         f'<upstream {attributes}>{STATIC}<policy ref="Q"/><policy ref="A"/>{inside}</upstream>{POLICIES}', **given
-    ).federations
+    ).federations.upstreams
     return found
 
 
@@ -95,7 +95,7 @@ def test_policies_with_everything_said() -> None:
         '<address-policy name="A" max-hops="-1" auto-delete="false" auto-delete-delay="5"'
         ' auto-delete-message-count="3" enable-divert-bindings="true"/>'
     )
-    (found,) = made.federations
+    (found,) = made.federations.upstreams
     assert found.queues == (QueuePolicy(name="Q", priority=-7, federated=True),)
     assert found.addresses == (
         AddressPolicy(
@@ -115,7 +115,7 @@ def test_sets_hold_policies_and_sets() -> None:
         '<policy-set name="both"><policy ref="one"/><policy ref="A"/></policy-set>'
         '<policy-set name="one"><policy ref="Q"/></policy-set>'
     )
-    (found,) = made.federations
+    (found,) = made.federations.upstreams
     assert ([one.name for one in found.queues], [one.name for one in found.addresses]) == (["Q"], ["A"])
 
 
@@ -125,7 +125,7 @@ def test_a_discovery_group() -> None:
         "<group-port>9876</group-port></discovery-group></discovery-groups>"
     )
     inside = '<upstream name="U"><discovery-group-ref discovery-group-name="g"/><policy ref="Q"/></upstream>'
-    (found,) = config(inside + POLICIES, core=core).federations
+    (found,) = config(inside + POLICIES, core=core).federations.upstreams
     assert (found.group, found.places) == ("g", ())
 
 
@@ -195,7 +195,7 @@ def test_what_is_not_obeyed_says_why_and_what_to_do() -> None:
 def downstream(inside: str, attributes: str = 'name="D"') -> DownstreamEntry:
     (found,) = config(
         f'<downstream {attributes}>{STATIC}{BACK}<policy ref="A"/>{inside}</downstream>{POLICIES}'
-    ).downstreams
+    ).federations.downstreams
     return found
 
 
@@ -208,8 +208,12 @@ def test_a_downstream_has_a_place_and_the_place_that_it_is_told() -> None:
 
 
 def test_an_upstream_and_a_downstream_may_have_one_name() -> None:
-    found = config(f'<upstream name="D">{STATIC}</upstream><downstream name="D">{STATIC}{BACK}</downstream>')
-    assert [one.name for one in (*found.federations, *found.downstreams)] == ["F/D", "F/downstream/D"]
+    both = f'<upstream name="D">{STATIC}</upstream><downstream name="D">{STATIC}{BACK}</downstream>'
+    found = config(both).federations
+    assert [one.name for one in (*found.upstreams, *found.downstreams)] == [
+        "F/D",
+        "F/downstream/D",
+    ]
 
 
 def test_who_may_deploy_is_said_by_roles_and_changes_live() -> None:
@@ -220,5 +224,5 @@ def test_who_may_deploy_is_said_by_roles_and_changes_live() -> None:
         return reading.config
 
     had, has = of(""), of(' downstream-authorization="a, b,c"')
-    assert (had.deployers, has.deployers) == ((), ("a", "b", "c"))
+    assert (had.federations.deployers, has.federations.deployers) == ((), ("a", "b", "c"))
     assert [(change.what, change.live) for change in changes(had, has)] == [("downstream-authorization", True)]

@@ -17,6 +17,7 @@ from entrepot.protocols.artemis.codec import Decoder, Encoder
 from entrepot.protocols.artemis.conversation.core import CoreConversation, DialledWire, place_of
 from entrepot.protocols.artemis.conversation.identity import Windows
 from entrepot.protocols.artemis.conversation.places import filter_of, subscription_queue
+from entrepot.protocols.artemis.conversation.streaming import Stream
 from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.packets import (
     Acknowledge,
@@ -352,6 +353,40 @@ def test_a_large_message_goes_in_pieces_of_which_the_last_is_answered() -> None:
     assert [piece.require_response for piece in pieces] == [False, False, True]
     assert pieces[-1].body_size == 2500
     assert answers.got == [None]
+
+
+def test_a_stream_waits_for_credit_and_ends_with_a_piece_that_is_answered() -> None:
+    pair = Pair(Windows(large_from=1000, producer=4000))
+    producer = pair.core.open_session(Mode.AUTO).open_producer("orders", 0, Answers())
+    pair.withheld = (RequestCredits,)
+    pair.turn()
+    stream = producer.stream(Outgoing(b""))
+    assert isinstance(stream, Stream)
+    assert (stream.piece_octets(), stream.is_full()) == (1000, True)
+    pair.say(Credits(credits=2000, address="orders"), 11)
+    assert not stream.is_full()
+    stream.write(b"a" * 1000)
+    stream.write(b"b" * 1000)
+    assert stream.is_full(), "more than was granted is on its way"
+    answers = Answers()
+    stream.end(b"c", answers)
+    pieces = [packet for packet in pair.turn() if isinstance(packet, SendContinuation)]
+    assert [(piece.body[:1], piece.continues, piece.require_response) for piece in pieces] == [
+        (b"a", True, False), (b"b", True, False), (b"c", False, True),
+    ]  # fmt: skip
+    assert (pieces[-1].body_size, answers.got) == (2001, [None])
+
+
+def test_a_stream_does_not_go_on_at_another_wire() -> None:
+    pair = Pair(Windows(large_from=1000))
+    producer = pair.core.open_session(Mode.AUTO).open_producer("orders", 0, Answers())
+    pair.turn()
+    stream = producer.stream(Outgoing(b""))
+    stream.write(b"a")
+    pair.lose()
+    pair.dial()
+    with pytest.raises(Unreachable, match="in pieces"):
+        stream.write(b"b")
 
 
 def test_a_send_without_credit_waits() -> None:
