@@ -49,6 +49,7 @@ OBJECTIONS: Final = {
     "bridge-down": "the bridge is not connected to its broker",
     "bridge-rule": "a rule of a bridge does not let it cross",
     "no-credit": "the consumer gave no credit",
+    "drained": "a drain may have given it to another node of the cluster already, and does not know it",
     "lease": "the consumer reads by lease: it claims, nothing is dispatched to it",
     "no-local": "the consumer wants no messages of its own connection",
     "not-moved": "a consumer here would take it, or none of another node of the cluster would",

@@ -20,7 +20,7 @@ from .stomp.test_server import Client
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "entrepot"
 ROUTE = "_AMQ_HELD_FOR$.artemis.internal.sf.west"
 BRIDGE = "_AMQ_BRIDGE_DUP"
-USES = re.compile(r"\.internal\b|\.(un)?mark(ed)?\(")
+USES = re.compile(r"\.internal\b(?!\.)|\.(un)?mark(ed)?\(")
 
 
 def marked(message: Message) -> Message:

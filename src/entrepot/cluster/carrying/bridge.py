@@ -30,7 +30,7 @@ from entrepot.cluster.source import Feed, LinkConsumer
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
-from entrepot.core.events.trace import NAME_CONSUMER
+from entrepot.core.events.tracing import rename
 from entrepot.core.queue.bereaved import DEAD_CAUSE
 from entrepot.core.queue.consumer import Measurement, Objection, Source
 from entrepot.core.queue.queue import Queue
@@ -76,13 +76,11 @@ class QueueFeed(Feed):
 
     def leads_to(self, node: str) -> None:
         """The other broker is known now: the trace says which it is."""
-        trace = self.bridge.link.broker.trace
         far = f"{node}\t"
         if far != self.far:
             self.far = far
             for consumer in self.consumers:
-                if trace is not None and trace.is_named(NAME_CONSUMER, consumer.key):
-                    trace.define(NAME_CONSUMER, consumer.key, f"{self.connection}\t{far}\t{self.client_id}")
+                rename(self.bridge.link.broker.trace, consumer.key, self.connection, far, self.client_id)
 
     def measure(self, message: Message) -> Measurement | None:
         """Return what must be counted of a large body before it crosses."""

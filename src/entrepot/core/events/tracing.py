@@ -84,3 +84,9 @@ class Tracing(Listener):
             self.trace.identity(message.number, self.identity_of(message))
             number = self.trace.number_of(records.NAME_ADDRESS, address)
             self.trace.note(kind, message.number, number, message.origin, 0)
+
+
+def rename(trace: Trace | None, key: int, connection: str, far: str, client_id: str) -> None:
+    """The consumer ``key`` is a bridge's, which knows now that it leads to ``far``: a broker's id, TAB, its name."""
+    if trace is not None and trace.is_named(records.NAME_CONSUMER, key):
+        trace.define(records.NAME_CONSUMER, key, f"{connection}\t{far}\t{client_id}")
