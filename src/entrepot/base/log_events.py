@@ -355,6 +355,12 @@ EVENTS: Final = {
             "backup %d, of %s, %s: started again in %.0f s",
             "a hosted backup died; after some deaths in a row it is given up",
         ),
+        LogEvent(
+            "LOG-5031",
+            "entrepot.ha",
+            "%s does not say whose copy it is: %r",
+            "a note of a hosted copy cannot be read: that copy is not gone on with",
+        ),
     ),
     "Console, clients, pipeline": (
         LogEvent(
