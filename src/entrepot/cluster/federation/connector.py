@@ -2,101 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from entrepot.base.environment import MILLISECOND, Duration, Instant
-from entrepot.base.uri import Endpoint
+from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.cluster.federation.options import UpstreamEntry
+from entrepot.cluster.federation.peer import PeerConnector
 from entrepot.cluster.federation.upstream import Upstream
 from entrepot.cluster.fetching import Perform, Say
-from entrepot.cluster.link import LinkCore, LinkOptions, State
-from entrepot.cluster.supervision import INTERVALS_SILENT
+from entrepot.cluster.link import LinkCore, State
 from entrepot.core.broker import BrokerCore
-from entrepot.protocols.session import NEVER
 
 
-def link_of(entry: UpstreamEntry, broker: BrokerCore, places: list[Endpoint], interval: Duration) -> LinkCore:
-    """Return the link to the broker of ``entry``. ``interval``: of supervision, 0: as the options say."""
-    options = entry.options
-    link_options = LinkOptions(
-        reconnect=options.reconnection(),
-        interval=interval or options.interval(INTERVALS_SILENT),
-        patience=options.call_timeout,
-        language="CORE",
-    )
-    return LinkCore(entry.name, broker, link_options, places, sought=entry.group != "")
+class FederationConnector(PeerConnector[UpstreamEntry, Upstream]):
+    """One of them. What came and is not acknowledged when it stops comes again at its next start, and is known then."""
 
+    kind = "federation"
 
-class FederationConnector:
-    """One of them. ``upstream`` while it is started, and until it has left; ``since``: it was started or stopped."""
-
-    def __init__(self, entry: UpstreamEntry) -> None:
-        self.entry: Final = entry
-        self.name: Final = entry.name
-        self.places: list[Endpoint] = list(entry.places)
-        self.upstream: Upstream | None = None
-        self.started = False
-        self.since: Instant = NEVER
-
-    def start(self, broker: BrokerCore, perform: Perform, say: Say, now: Instant, interval: Duration = 0) -> None:
-        """Dial. ``interval``: of supervision, 0: as the options say."""
-        if self.upstream is not None:
-            self.upstream.close("it begins anew")
-        self.started = True
-        self.since = now
-        link = link_of(self.entry, broker, self.places, interval)
-        self.upstream = Upstream(broker, self.entry, link, perform, say)
-        self.upstream.begin(now)
+    def made(self, broker: BrokerCore, link: LinkCore, perform: Perform, say: Say) -> Upstream:
+        """Return a new one."""
+        return Upstream(broker, self.entry, link, perform, say)
 
     @property
-    def place(self) -> str:
-        """Where it leads, without secrets."""
-        return ", ".join(place.masked() for place in self.places) or f"the discovery group {self.entry.group}"
-
-    def located(self, places: list[Endpoint], now: Instant) -> None:
-        """Its discovery group hears ``places``, all that there are now."""
-        self.places = places
-        if self.upstream is not None:
-            self.upstream.perform(self.upstream.link.moved(places, now))
+    def upstream(self) -> Upstream | None:
+        """It, while it is started."""
+        return self.peer
 
     def drain(self, now: Instant) -> bool:
         """Take no more; return whether everything that was taken is acknowledged."""
-        if self.upstream is None:
+        if self.peer is None:
             return True
-        self.upstream.retire()
-        return not self.upstream.is_busy()
-
-    def leave(self, now: Instant) -> None:
-        """Stop. What came and is not acknowledged comes again when it is started, and is known then."""
-        self._end("it was stopped", now)
-
-    def stop(self, now: Instant) -> None:
-        """End the connection: the broker stops."""
-        self._end("the broker stops", now)
-
-    def _end(self, why: str, now: Instant) -> None:
-        upstream, self.upstream = self.upstream, None
-        if self.started:
-            self.since = now
-        self.started = False
-        if upstream is not None:
-            upstream.close(why)
-
-    def report(self, now: Instant) -> dict[str, object]:
-        """Return what an operator wants to know, as `Upstream.report`, or little where it is stopped."""
-        if self.upstream is not None:
-            return self.upstream.report(now)
-        return {
-            "connector": self.name,
-            "kind": "federation",
-            "peer": "",
-            "peer_url": "",
-            "place": self.place,
-            "state": "stopped",
-            "since_ms": (now - self.since) // MILLISECOND if self.since <= now else -1,
-            "initiator": True,
-            "duplex": False,
-        }
+        self.peer.retire()
+        return not self.peer.is_busy()
 
     def outlook(self, name: str, *, topic: bool, now: Instant) -> list[dict[str, object]]:
         """Return what it does for the queue, or the address, ``name``; ``text``: that in words, ``remedy``: what helps.

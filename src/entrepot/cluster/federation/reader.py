@@ -17,6 +17,7 @@ from entrepot.base.environment import KIB, SECOND, Duration, Entropy, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.cluster.federation.arrival import Arrivals
 from entrepot.cluster.federation.options import AddressPolicy
+from entrepot.cluster.federation.peer import SESSIONS
 from entrepot.cluster.federation.policies import Wish, filter_for
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
@@ -47,7 +48,6 @@ from entrepot.protocols.artemis.places import CORE_MULTICAST
 from entrepot.protocols.artemis.refusals import QUEUE_EXISTS
 from entrepot.protocols.artemis.schema import VERSION_MAX
 
-SESSIONS: Final = 1  # the channel where sessions are made
 UPSTREAM: Final = "federation-upstream-name"
 WINDOW: Final = 1024 * KIB  # octets on their way, as consumerWindowSize of Java's clients
 LARGE_OCTETS: Final = 100 * KIB

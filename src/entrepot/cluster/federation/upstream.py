@@ -1,7 +1,6 @@
 """The connection to one upstream: dialled while the broker runs, with a session for each wish (artemis.md 4.12).
 
-The link (`LinkCore`) dials, waits and watches; it has no feeds, because messages come over it and none go. What is
-wanted of the upstream is in `Demand`; here each wish gets its `RemoteReader`, and each packet its reader.
+What is wanted of the upstream is in `Demand`; here each wish gets its `RemoteReader`, and each packet its reader.
 """
 
 from __future__ import annotations
@@ -9,18 +8,17 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from entrepot.base.environment import MILLISECOND, Instant
-from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.dialled import Dialled, link_report
+from entrepot.base.environment import Instant
+from entrepot.cluster.dialled import link_report
 from entrepot.cluster.federation.demand import Demand
-from entrepot.cluster.federation.ears import Ears
 from entrepot.cluster.federation.options import UpstreamEntry
-from entrepot.cluster.federation.reader import SESSIONS, Company, RemoteReader
+from entrepot.cluster.federation.peer import SESSIONS, FederationPeer
+from entrepot.cluster.federation.reader import Company, RemoteReader
 from entrepot.cluster.fetching import Perform, Say
-from entrepot.cluster.link import Effect, LinkCore
+from entrepot.cluster.link import LinkCore
 from entrepot.core.broker import BrokerCore
-from entrepot.protocols.artemis.client import ClientPort, CoreClient
-from entrepot.protocols.artemis.linking.places import beside, reached, store_at, unknown_store
+from entrepot.protocols.artemis.client import CoreClient
+from entrepot.protocols.artemis.linking.places import unknown_store
 from entrepot.protocols.artemis.packets import (
     ClusterTopology,
     CreateSessionReply,
@@ -28,10 +26,8 @@ from entrepot.protocols.artemis.packets import (
     Packet,
     Ping,
 )
-from entrepot.protocols.session import Session, Shell
 
 CHANNEL_FIRST: Final = 10  # those below are the protocol's own
-LOOP: Final = "this upstream is this broker itself"
 
 
 class _Company(Company):
@@ -56,50 +52,31 @@ class _Company(Company):
         self._upstream.left(reader)
 
 
-class Upstream(Dialled):
+class Upstream(FederationPeer):
     """One of one federation. ``readers``: by the keys of their wishes; ``leaving``: that nobody wants any more."""
 
+    word = "upstream"
+
     def __init__(self, broker: BrokerCore, entry: UpstreamEntry, link: LinkCore, driver: Perform, say: Say) -> None:
-        """``driver`` performs what the link decides; ``say``: what an operator should know: who, and what."""
-        super().__init__(broker, link)
-        self.entry: Final = entry
+        """See `FederationPeer`."""
+        super().__init__(broker, entry, link, driver, say)
         self.readers: dict[tuple[str, str, int], RemoteReader] = {}
         self.leaving: dict[RemoteReader, None] = {}
         self.accepted = 0  # of readers that are gone
         self.duplicates = 0
         self.demand: Final = Demand(broker, entry, self._wanted)
-        self._driver: Final = driver
-        self._say: Final = say
         self._company: Final = _Company(self)
         self._entering: deque[RemoteReader] = deque()  # who waits for an answer on the channel of sessions
         self._channels: dict[int, RemoteReader] = {}
         self._channel = CHANNEL_FIRST
-        self._pings = 0
-        self._client: CoreClient | None = None
         self._refused = ""  # why the last connection was of no use, as the operator was told
-        link.port = self
-
-    def now(self) -> Instant:
-        """Return the time of this turn."""
-        return int(self.broker.now)
-
-    def say(self, what: str) -> None:
-        """Tell the operator."""
-        self._say(self.entry.name, what)
-        self.note_told(what)
-
-    def perform(self, effects: list[Effect]) -> None:
-        """Have done what the link decided, and see when it wants to be called again."""
-        if effects:
-            self._driver(self, effects)
-        self.watch()
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
     def begin(self, now: Instant) -> None:
         """See what is wanted, and dial."""
         self.demand.begin()
-        self.perform(self.link.start(now))
+        super().begin(now)
 
     def retire(self) -> None:
         """Want nothing more; what is here and not acknowledged yet is let be so."""
@@ -111,7 +88,7 @@ class Upstream(Dialled):
         self.demand.end()
         for reader in [*self.readers.values(), *self.leaving]:
             reader.close()
-        self.perform(self.link.close(why, self.now()))
+        super().close(why)
 
     def is_busy(self) -> bool:
         """Return whether something that came is not acknowledged yet."""
@@ -121,29 +98,17 @@ class Upstream(Dialled):
         """Return all readers, those that end too."""
         return [*self.readers.values(), *self.leaving]
 
-    def greet(self, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
-        """Return the session of the connection ``attempt``."""
-        return CoreClient(shell, Ears(self, attempt), now, self.entry.options.time_to_live() // MILLISECOND)
-
     def greeted(self, client: CoreClient, attempt: int) -> None:
         """The upstream greets: have a session for every wish."""
-        now = self.now()
-        members = {name: reached(connector) for name, connector in client.members.items()}
-        node = store_at(members or {client.node: []}, self.link.place)
-        if node == self.broker.ids.node.uuid_text:
-            self.say(LOOP)
-            self.perform(self.link.give_up(LOOP, now))
-            return
-        effects = self.link.connected(attempt, now)
-        if effects:  # it is another attempt that counts
-            self.perform(effects)
+        node = self.met(client, attempt)
+        if node is None:
             return
         if not node:
-            self._refuse(client, unknown_store(len(members)), attempt)
+            self._refuse(client, unknown_store(len(client.members)), attempt)
             return
-        self.link.opened(now)
-        self._client = self._company.client = client
-        self._company.node = node
+        self.link.opened(self.now())
+        self.client = self._company.client = client
+        self.node = self._company.node = node
         self._refused = ""
         self.say(f"the upstream at {self.peer()} is there")
         self.watch()
@@ -155,8 +120,7 @@ class Upstream(Dialled):
         if self._refused != why:
             self._refused = why
             self.say(why)
-        client.port = ClientPort()  # nobody listens to it any more
-        client.shut(why, self.now())
+        self.shut(client, why)
         self.perform(self.link.failed(attempt, why, self.now()))
 
     def enter(self, reader: RemoteReader) -> int:
@@ -193,14 +157,12 @@ class Upstream(Dialled):
 
     def take(self, client: CoreClient, packet: Packet) -> None:
         """Give a packet to the reader that it is for."""
-        if client is not self._client:
-            return
         if packet.channel == SESSIONS:
             self._entered(packet)
         elif isinstance(packet, Ping):
-            self.link.confirmed(self._pings, self.now())
+            self.answered()
         elif isinstance(packet, ClusterTopology):
-            self._located(packet)
+            self.located(packet)
         else:
             reader = self._channels.get(int(packet.channel))
             if reader is not None and reader.channel == packet.channel:
@@ -216,51 +178,16 @@ class Upstream(Dialled):
         else:
             reader.not_entered(packet.text or f"code {packet.code}")
 
-    def _located(self, packet: ClusterTopology) -> None:
-        """A member of the cluster beyond: with ``ha`` the backup of the upstream is dialled, too."""
-        here = self.link.place
-        if self.entry.options.ha and here is not None:
-            fresh = beside(packet, here, self.link.places)
-            if fresh:
-                self.perform(self.link.moved([*self.link.places, *fresh], self.now()))
-
-    def heard(self, client: CoreClient) -> None:
-        """Something came."""
-        if client is self._client:
-            self.link.supervision.heard(self.now())
-
-    def gone(self, client: CoreClient, attempt: int, why: str) -> None:
-        """The connection is gone."""
-        self.perform(self.link.failed(attempt, why, self.now()))
-
     # -- what the link asks of its dialect -----------------------------------------------------------------------------
-
-    def probe(self) -> int:
-        """Ask what the upstream itself answers."""
-        client = self._client
-        if client is None:
-            return 0
-        self._pings += 1
-        client.send(Ping(ttl=self.entry.options.time_to_live() // MILLISECOND))
-        return self._pings
 
     def lost(self, why: str) -> None:
         """The link gave the connection up."""
-        client, self._client = self._client, None
         self._company.client = None
         self._entering.clear()
         self._channels.clear()
         for reader in self.everyone():
             reader.lost(why)
-        if client is not None:
-            self.say(f"the upstream is gone: {why}")
-            client.port = ClientPort()  # nobody listens to it any more
-            client.shut(why, self.now())
-
-    def peer(self) -> str:
-        """Return where the upstream is."""
-        place = self.link.place
-        return self._company.node if place is None else authority(place)
+        super().lost(why)
 
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
@@ -272,7 +199,7 @@ class Upstream(Dialled):
             "connector": self.entry.name,
             "kind": "federation",
             "peer": self.peer(),
-            "peer_id": self._company.node,
+            "peer_id": self.node,
             "peer_url": "",
             "brought": self.entry.brought,
             **link_report(self.link, now),

@@ -9,8 +9,9 @@ from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.federation.connector import FederationConnector
 from entrepot.cluster.federation.deployed import DEPLOYED_MAX, Deployments
 from entrepot.cluster.federation.description import described
-from entrepot.cluster.federation.downstream import LOOP, DownstreamConnector
+from entrepot.cluster.federation.downstream import DownstreamConnector
 from entrepot.cluster.federation.options import AddressPolicy, DownstreamEntry, QueuePolicy, UpstreamOptions
+from entrepot.cluster.federation.peer import LOOP
 from entrepot.cluster.link import Effect, State
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.security.access import Rule
@@ -328,4 +329,4 @@ def test_a_broker_that_is_told_to_fetch_from_itself_does_not() -> None:
     hub.start()
     assert hub.connector.downstream is not None
     assert hub.connector.downstream.link.state is State.FAILED
-    assert LOOP in hub.said
+    assert LOOP.format("downstream") in hub.said

@@ -7,12 +7,14 @@ import pytest
 from entrepot.base.errors import ShuttingDown
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.federation.connector import FederationConnector
-from entrepot.cluster.federation.ears import Ears
 from entrepot.cluster.federation.federations import Federations
 from entrepot.cluster.federation.options import DownstreamEntry, FederationEntries, UpstreamEntry, UpstreamOptions
+from entrepot.cluster.federation.peer import FederationPeer
+from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.protocols.artemis.client import CoreClient
 from entrepot.protocols.artemis.packets import Packet, Ping
 from entrepot.protocols.session import Shell
+from kit import Rig
 
 
 def upstream(name: str, host: str = "far") -> UpstreamEntry:
@@ -51,31 +53,34 @@ def test_what_another_broker_brings_is_dialled_only_while_bridges_may_be() -> No
     assert begun == federations.sources() == federations.fetchers() == [brought]
 
 
-class Owner:
+class Heard(FederationPeer):
     """Notes what it hears."""
 
-    def __init__(self) -> None:
+    def __init__(self, rig: Rig) -> None:
+        place = Endpoint("tcp", "far", 1)
+        link = LinkCore("F/a", rig.broker, LinkOptions(), [place])
+        super().__init__(rig.broker, upstream("a"), link, lambda end, effects: None, lambda who, what: None)
         self.notes: list[tuple[object, ...]] = []
 
     def greeted(self, client: CoreClient, attempt: int) -> None:
         self.notes.append(("greeted", attempt))
+        self.client = client
 
     def take(self, client: CoreClient, packet: Packet) -> None:
         self.notes.append(("take", packet))
 
-    def heard(self, client: CoreClient) -> None:
-        self.notes.append(("heard",))
-
-    def gone(self, client: CoreClient, attempt: int, why: str) -> None:
-        self.notes.append(("gone", attempt, why))
-
 
 def test_what_is_heard_of_a_connection_says_which_it_is() -> None:
-    owner = Owner()
-    ears = Ears(owner, 7)
-    client = CoreClient(Shell(), ears, 0, 1_000)
-    ping = Ping(ttl=1)
+    rig = Rig()
+    peer = Heard(rig)
+    peer.begin(rig.now)
+    client = peer.greet(Shell(), 1, Endpoint("tcp", "far", 1), rig.now)
+    assert isinstance(client, CoreClient)
+    ears, ping = client.port, Ping(ttl=1)
+    ears.told(client, ping)
+    assert peer.notes == [], "it is not the connection that is of use"
     ears.greeted(client)
     ears.told(client, ping)
     ears.lost(client, "cut")
-    assert owner.notes == [("greeted", 7), ("take", ping), ("gone", 7, "cut")]
+    assert peer.notes == [("greeted", 1), ("take", ping)]
+    assert (peer.link.state, peer.link.why) == (State.WAITING, "cut")

@@ -8,8 +8,8 @@ from entrepot.cluster.federation.arrival import RELEASED
 from entrepot.cluster.federation.connector import FederationConnector
 from entrepot.cluster.federation.demand import Demand
 from entrepot.cluster.federation.options import Match, QueuePolicy
+from entrepot.cluster.federation.peer import LOOP
 from entrepot.cluster.federation.reader import State
-from entrepot.cluster.federation.upstream import LOOP
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.model import address as names
 from entrepot.protocols.artemis.large import LargeArrival
@@ -317,7 +317,7 @@ def test_an_upstream_that_is_this_broker_is_given_up() -> None:
     rig = Rig(seed=1)
     both = Pair(queues=(ALL,), near=rig, far=rig)
     assert both.upstream.link.state.value == "failed"
-    assert LOOP in both.said
+    assert LOOP.format("upstream") in both.said
 
 
 def test_it_is_explained() -> None:
