@@ -18,6 +18,8 @@ from entrepot.base.environment import Entropy
 NODE_TOKEN_OCTETS: Final = 5  # 40 bits: a clash among 10,000 nodes of one name is below 1 in 10,000
 
 UUID_OCTETS: Final = 16
+NUMBERED_OCTETS: Final = UUID_OCTETS + 8
+"""Of an id by which nodes know what another one sends: its UUID, and the number that the message has there."""
 
 # The session and the producer that stand for all who send over protocols that name none.
 FOREIGN_SESSION: Final = -1

@@ -19,11 +19,9 @@ from entrepot.base.environment import KIB
 from entrepot.cluster.clusters.asking import Asking
 from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.duplicates import OF_BRIDGES
-from entrepot.model.ids import UUID_OCTETS
-from entrepot.protocols.artemis.linking.crossing import NUMBER_OCTETS
+from entrepot.model.ids import NUMBERED_OCTETS
 
 AT_ONCE: Final = 500  # ids
-OF_CLUSTER_OCTETS: Final = UUID_OCTETS + NUMBER_OCTETS  # of an id that a node of a cluster gives: no mark behind it
 OCTETS_AT_ONCE: Final = 4 * KIB  # of ids: a request has 16 times that at most, which is no large message
 
 
@@ -64,7 +62,7 @@ class Remembered:
             for one in ids:
                 if one in had:
                     continue
-                if len(one) == OF_CLUSTER_OCTETS and address.startswith(OF_BRIDGES):
+                if len(one) == NUMBERED_OCTETS and address.startswith(OF_BRIDGES):  # of a node: no mark behind it
                     continue
                 if len(one) > OCTETS_AT_ONCE:
                     self.unsaid += 1

@@ -19,6 +19,7 @@ from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.queue.consumer import REDISTRIBUTOR
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.ids import NUMBERED_OCTETS
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -98,7 +99,6 @@ SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"
 ONWARD_ID: Final = ROUTE_TO + " id"
 """The internal annotation with the id by which the third node knows such a message, from whoever it comes, and who
 that node is, as the name of its store-and-forward queue ends with it."""
-OF_NODE_OCTETS: Final = 24  # of an id by which a node knows what another one sends: its UUID, and a number
 NODE_OCTETS: Final = 36  # of a node's UUID as text
 ACK_ROUTE: Final = "_AMQ_ACK_ROUTE_TO"
 """Those of ``ROUTE_TO`` from which a prepared branch, that comes with its node's messages, has taken it (1.20)."""
@@ -116,7 +116,7 @@ class _Filter:
 
 def node_in(known: bytes) -> str:
     """Return the node in ``known``, what `ONWARD_ID` says."""
-    return known[OF_NODE_OCTETS:].decode("ascii", "replace")
+    return known[NUMBERED_OCTETS:].decode("ascii", "replace")
 
 
 class RemoteBinding(Binding):

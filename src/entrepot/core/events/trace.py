@@ -35,7 +35,7 @@ from typing import Final
 from librt.strings import BytesWriter, write_i16_le, write_i32_le, write_i64_le
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.model.ids import uuid_text
+from entrepot.model.ids import NUMBERED_OCTETS, UUID_OCTETS, uuid_text
 
 RECORD_OCTETS: Final = 24
 BLOCK_MARK: Final = 0x4B4C_4254  # "TBLK"
@@ -103,8 +103,9 @@ LOW: Final = 0xFFFF_FFFF
 SEQUENCE_DIGITS_MAX: Final = 18  # fits in 63 bits
 ZERO: Final = 48  # "0"
 
-UUID_OCTETS: Final = 16
-CROSSED_OCTETS: Final = UUID_OCTETS + 8  # a UUID and a number
+UNTRACED: Final = ("ActiveMQ.Advisory.", "activemq.management", "activemq.notifications")
+"""Beginnings of addresses that are not traced: what is there is about messages, and nobody misses one."""
+
 CROSSED: Final = "core:"
 
 
@@ -369,11 +370,13 @@ class Trace:
 
         ``duplicate_id``: of a core bridge, the UUID of its broker and the number there, each in octets.
         """
-        if len(duplicate_id) < CROSSED_OCTETS or duplicate_id[8] & 0xC0 != 0x80:  # no UUID: it was fetched (federation)
+        if (
+            len(duplicate_id) < NUMBERED_OCTETS or duplicate_id[8] & 0xC0 != 0x80
+        ):  # no UUID: it was fetched (federation)
             return False
         if duplicate_id[UUID_OCTETS] >= 0x80:  # no number of a message: whoever made that
             return False
-        there: i64 = int.from_bytes(duplicate_id[UUID_OCTETS:CROSSED_OCTETS], "big")
+        there: i64 = int.from_bytes(duplicate_id[UUID_OCTETS:NUMBERED_OCTETS], "big")
         if number != self.named:
             uuid = duplicate_id[:UUID_OCTETS]
             if uuid != self.beyond:

@@ -26,11 +26,9 @@ from entrepot.core.events.facts import (
     MessageFact,
 )
 from entrepot.core.events.neighbours import BrokerFact
-from entrepot.core.events.trace import Trace
+from entrepot.core.events.trace import UNTRACED, Trace
 from entrepot.model.message import Message
 
-UNTRACED: Final = ("ActiveMQ.Advisory.", "activemq.management", "activemq.notifications")
-"""Beginnings of addresses that are not traced: what is there is about messages, and nobody misses one."""
 TAKEN: Final = (
     CONSUMER_ATTACHED
     | CONSUMER_DETACHED

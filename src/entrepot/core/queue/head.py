@@ -15,15 +15,13 @@ from entrepot.core.addressing.policy import Policy
 from entrepot.core.addressing.traits import Traits
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import MESSAGE_DISCARDED, Hub, Place
-from entrepot.core.events.trace import Run, Trace
+from entrepot.core.events.trace import UNTRACED, Run, Trace
 from entrepot.core.queue.fates import Fates
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 from entrepot.model.told import told_as
 
 ADVISORY: Final = "ActiveMQ.Advisory."
-UNTRACED: Final = (ADVISORY, "activemq.management", "activemq.notifications")
-"""Beginnings of addresses that are not traced: what is there is about messages, and nobody misses one."""
 
 
 class QueueHead:

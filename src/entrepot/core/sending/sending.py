@@ -17,7 +17,6 @@ from entrepot.base.reasons import SAME_DUPLICATE_ID
 from entrepot.core.addressing.addresses import Addresses, written
 from entrepot.core.addressing.binding import (
     NODE_OCTETS,
-    OF_NODE_OCTETS,
     ONWARD_ID,
     ROUTE_TO,
     SCALED_DOWN,
@@ -49,6 +48,7 @@ from entrepot.journal.condition import again
 from entrepot.journal.log import JournalCore
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.model.ids import NUMBERED_OCTETS
 from entrepot.model.message import Message, Rare
 from entrepot.model.origins import ORIGINAL_ID, ORIGINAL_NUMBER, note_origin
 from entrepot.model.told import TOLD, TOLD_MULTICAST, TOLD_REMOTE, TOLD_TEMPORARY, is_temporary
@@ -333,8 +333,8 @@ class Sending(ScheduleOutlet):
         message.unmark(SCALED_DOWN)
         node = ""
         rare = message.need_rare()
-        if rare.bridged and len(rare.duplicate_id) >= OF_NODE_OCTETS + NODE_OCTETS:  # it ends with where it waited
-            known = rare.duplicate_id[:OF_NODE_OCTETS] + rare.duplicate_id[-NODE_OCTETS:]
+        if rare.bridged and len(rare.duplicate_id) >= NUMBERED_OCTETS + NODE_OCTETS:  # it ends with where it waited
+            known = rare.duplicate_id[:NUMBERED_OCTETS] + rare.duplicate_id[-NODE_OCTETS:]
             message.mark(ONWARD_ID, known)
             node = node_in(known)
         routes = [ids[at : at + 8] for at in range(0, len(ids) - 7, 8)]

@@ -53,13 +53,13 @@ from entrepot.protocols.artemis.refusals import (
     CoreRefused,
 )
 from entrepot.protocols.artemis.replies import exception_of
+from entrepot.protocols.artemis.schema import REQUEST_BACKUP
 from entrepot.protocols.artemis.session import CoreConnection, CoreSession
 from entrepot.protocols.serving.confirmations import Confirmation
 from entrepot.protocols.serving.guiding import guided
 from entrepot.protocols.serving.life import ENTER, LEAVING, OPENING
 from entrepot.protocols.session import Shell
 
-REQUEST_BACKUP: Final = "RequestBackupQuorumVote"  # by whom an Artemis has votes counted on who hosts its backup
 CONNECTION: Final = 0  # the channels that are there from the start
 SESSIONS: Final = 1
 CLUSTER: Final = 3

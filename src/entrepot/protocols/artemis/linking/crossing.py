@@ -13,10 +13,11 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
-from entrepot.core.addressing.binding import OF_NODE_OCTETS, ONWARD_ID, ROUTE_TO, SCALED_DOWN
+from entrepot.core.addressing.binding import ONWARD_ID, ROUTE_TO, SCALED_DOWN
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.ids import NUMBERED_OCTETS
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.convert import (
     BRIDGE_DUPLICATE,
@@ -154,5 +155,5 @@ class Crossing:
             return crossed
         known = message.marked(ONWARD_ID) if self.route_key else None
         if isinstance(known, bytes):
-            return known[:OF_NODE_OCTETS] + self.mark
+            return known[:NUMBERED_OCTETS] + self.mark
         return self.broker.ids.node.uuid + int(message.number).to_bytes(NUMBER_OCTETS, "big") + self.mark
