@@ -124,10 +124,13 @@ def test_the_guide_and_the_command_line(url: str, tmp_path: Path) -> None:
     sent = run("-m", "entrepot", "send", "/queue/cli", "--file", "film.mkv", "--connect", url, "-H", "n=1")
     assert (sent.returncode, sent.stderr) == (0, "sent 400,000 octets to /queue/cli\n")
     receive = ("-m", "entrepot", "receive", "/queue/cli", "--file", "again.mkv", "--connect", url, "--timeout", "3s")
+    (tmp_path / "again.mkv.part").write_text("of another one, which receives a message to the same file")
     got = run(*receive, "--selector", "n = '1'")
     assert (got.returncode, got.stderr) == (0, "400,000 octets are in again.mkv\n")
     assert (tmp_path / "again.mkv").read_bytes() == body(400_000)
     (tmp_path / "again.mkv").unlink()
+    assert (tmp_path / "again.mkv.part").read_text().startswith("of another one")
+    (tmp_path / "again.mkv.part").unlink()
     assert run(*receive).returncode != 0, "it was acknowledged"
     assert not list(tmp_path.glob("again*"))
     assert run("-m", "entrepot", "send", "/queue/cli", "--file", "film.mkv").returncode != 0

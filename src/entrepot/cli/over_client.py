@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -190,14 +191,14 @@ async def receive_file(
     ``file`` has its name when it is whole and on disk. Raises EntrepotError, OSError.
     """
     wait = float("inf") if patience is None else patience / SECOND
-    part = file.with_name(file.name + ".part")
+    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part")  # its own, as two may receive to one name
     async with (
         opened(place) as connection,
         connection.session(Acknowledge.INDIVIDUAL) as session,
         session.consumer(destination_of(destination), selector=selector or None, in_pieces=True) as consumer,
     ):
         try:
-            with part.open("wb") as target:
+            with part.open("xb") as target:
                 message = await consumer.receive_into(target, wait)
                 octets = target.tell()
                 target.flush()
