@@ -11,6 +11,7 @@ to them goes to the peer, and they are told on, one further still.
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import intern
 from typing import Final
 
 from entrepot.base.errors import InvalidSelector
@@ -215,14 +216,14 @@ class RemoteQueues:
     def _bind(self, name: str, address: str, routing_name: str, far: int, distance: int, selector: object) -> None:
         registry = self._registry
         binding = RemoteBinding(
-            address,
-            routing_name,
+            intern(address),  # one text where names are the same, as they mostly are, at all nodes
+            intern(routing_name),
             self.store(),
             distance + 1,
             identity=remote_as(name, ANYCAST if routing_name == address else MULTICAST, far),
             far=far,
             cluster_name=name,
-            queue_name=name[:-NODE_CHARACTERS],
+            queue_name=intern(name[:-NODE_CHARACTERS]),
             mode=registry.mode,
         )
         binding.filter = self._condition(binding, selector if isinstance(selector, str) else "")

@@ -10,6 +10,7 @@ consumers that were announced. `core/addressing/choice.py` asks nothing else of 
 
 from __future__ import annotations
 
+from sys import intern
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -146,7 +147,7 @@ class RemoteBinding(Binding):
         self.identity: i64 = identity
         self.far: i64 = far
         self.route: bytes = int(far).to_bytes(8, "big", signed=True)
-        self.route_key: str = ROUTE_TO + queue.name
+        self.route_key: str = intern(ROUTE_TO + queue.name)  # one text for all that the next node told of
         self.cluster_name: str = cluster_name
         self.queue_name: str = queue_name
         self.mode: i64 = mode
