@@ -12,8 +12,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from time import clock_gettime_ns
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from entrepot.assembly import Assembly, Ports
 from entrepot.base.environment import KIB
@@ -370,6 +373,7 @@ class Node:
         look = None if standby is None else standby.look
         port = Disk(self.options.data, partial(self._from_disk, loop), name=self.options.name, epoch=epoch, look=look)
         self._disk = port
+        self._retain(port)
         options = JournalOptions() if self.options.journal is None else self.options.journal
         options.created = SystemClock().wall()
         options.epoch = epoch
@@ -386,6 +390,15 @@ class Node:
 
             journal.fence = LeaseFence(standby.tenure, partial(clock_gettime_ns, CLOCK))
         return journal
+
+    def _retain(self, port: Disk) -> None:
+        """Let what the journal does not need any more be kept, where the configuration says so."""
+        kept = None if self.options.config is None else self.options.config.retention
+        if kept is None:
+            return
+        if self.options.process is not None and self.options.data is not None:  # each process has a store of its own
+            kept = replace(kept, directory=str(Path(kept.directory) / self.options.data.name))
+        port.retain(kept)
 
     def _from_disk(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> None:
         """Run a completion of the disk as a turn. Called by the disk's thread."""
@@ -405,6 +418,8 @@ class Node:
             self.options.telemetry.watch(broker, loop.call_soon)
         turn = BrokerTurn(loop, SystemClock(), broker)
         self.report = made.recover(int(turn.now), int(turn.wall))
+        if self._disk is not None:
+            self._disk.recovered(self.report)
         if self._traces is not None:
             ids, options = broker.ids, broker.options
             said = (ids.node_id, options.name, int(ids.run), options.version, int(turn.wall), ids.node.uuid_text)
@@ -419,6 +434,7 @@ class Node:
         )  # fmt: skip
         census = OpenConnections(self.listeners, lambda: self.links, trace, parts)
         census.disk, census.standby, census.hosting = self._disk, self.standby, self._hosting
+        census.archive = None if self._disk is None else self._disk.retention
         census.written.said = self.options.said
         census.process = {} if (part := self.options.process) is None else part.facts(self.options.name)
         made.equip(census, self.places.by_protocol, directory)

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import KIB, MIB
 from entrepot.base.errors import StorageError, StoreLost
@@ -24,6 +24,9 @@ from entrepot.io.lock import NO_SPACE, OWNER_FILE, DirectoryLock
 from entrepot.io.sync_times import SyncTimes
 from entrepot.io.worker import Operation, Worker
 from entrepot.journal.ports import SCRATCH
+
+if TYPE_CHECKING:
+    from entrepot.io.retention import Retention
 
 ZERO_STEP: Final = 1 * MIB
 """How far a growing segment is filled ahead when no spare was ready: 1 MiB costs under a millisecond."""
@@ -56,6 +59,7 @@ class WrittenFiles:
         self.worker: Final = worker
         self.folders: Final = worker.folders
         self.lock = lock
+        self.retention: Retention | None = None  # keeps what is not needed any more
         self.unwritten: Final[dict[str, deque[tuple[int, bytes, bytes]]]] = {}
         self.given_up: Final[dict[str, bool]] = {}
         self._look: Final = look
@@ -236,6 +240,8 @@ class WrittenFiles:
             if self._blob_names_dirty:
                 self.folders.sync(bodies=True)
                 self._blob_names_dirty = False
+            if self.retention is not None:
+                self.retention.sync()
         except OSError as error:
             raise OSError(errno.EIO, f"a sync failed ({error.strerror})") from error
 
@@ -275,13 +281,16 @@ class WrittenFiles:
         self.worker.tell(lambda: self.worker.events.published(name))
 
     def drop(self, name: str) -> None:
-        """Remove a file."""
+        """Remove a file, or let it be kept where that is asked for: what was begun only is not."""
         written = self._files.pop(name, None)
         self._dirty.pop(name, None)
         if written is not None:
             os.close(written.descriptor)
         self.unwritten.pop(name, None)
-        self.folders.path(name).unlink(missing_ok=True)
+        path = self.folders.path(name)
+        whole = written is None or written.finished
+        if self.retention is None or not whole or not self.retention.keep(name, path):
+            path.unlink(missing_ok=True)
         self.given_up.pop(name, None)
         self._name_changed(name)
 

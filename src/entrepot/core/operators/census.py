@@ -14,7 +14,9 @@ from entrepot.model.message import Message
 
 if TYPE_CHECKING:
     from entrepot.core.operators.listing import Arguments
+    from entrepot.core.operators.replaying import Replay
     from entrepot.core.operators.samples import Samples
+    from entrepot.journal.retained import Archive
 
 
 class Component:
@@ -51,9 +53,12 @@ class Census:
     """What the surroundings of a broker know about it: who is connected. The node has one that knows.
 
     ``written``: what it was told. ``samples``: the message counters, from the first question about them on.
+    ``archive``: what the journal let go of, where that is kept; ``replaying``: the last replay of it.
     """
 
     written: Written = Written()
+    archive: Archive | None = None
+    replaying: Replay | None = None
     samples: Samples | None = None
 
     def count(self) -> int:
