@@ -95,14 +95,14 @@ class Retention(Archive):
             ) from None
         if here != there:
             raise InvalidOption(
-                f"{str(self.directory)!r} is on another file system than the journal: files are moved there, not copied",
+                f"{str(self.directory)!r} is on another file system than the journal: files are moved, not copied",
                 remedy="let journal-retention-directory be a place beside the journal",
             )
 
     def _make(self) -> None:
         self.bodies.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
 
-    # -- what is kept: the thread of the store, and the start before it --------------------------------------------------
+    # -- what is kept: the thread of the store -------------------------------------------------------------------------
 
     def keep(self, name: str, path: Path) -> bool:
         """Take the file ``name``, which the journal does not need any more; False when it is to be removed."""

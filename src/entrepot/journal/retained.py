@@ -24,9 +24,11 @@ from entrepot.journal.names import segment_files
 from entrepot.journal.ports import JournalPort, RecoveryReport
 from entrepot.journal.record import (
     BATCH_HEAD,
+    EPOCH,
     FLAG_TRANSIENT,
     MESSAGE,
     MESSAGE_FIXED,
+    META,
     PART,
     RECORD_HEAD,
     WHOLE,
@@ -103,7 +105,7 @@ class Scan:
                 if data is None:
                     yield None
                     continue
-                bracket = _bracket(data, start, PART)
+                bracket = _bracket(data, start, end)
                 if bracket:
                     yield from self._decide(bracket, at, offset)
                     if not self._whole[bracket]:
@@ -212,11 +214,15 @@ def _records(data: bytes, start: int, end: int) -> Iterator[int]:
         place += RECORD_HEAD + int(read_i32_be(data, place))
 
 
-def _bracket(data: bytes, start: int, kind: int) -> int:
-    """Return the bracket that a batch is a part of, 0 for none."""
-    if data[start + RECORD_HEAD] != kind or not payload_fits(data, start):
-        return 0
-    return int(read_i64_be(data, start + RECORD_HEAD + 1))
+def _bracket(data: bytes, start: int, end: int) -> int:
+    """Return the bracket that a batch is a part of, 0 for none: it stands first, behind what opens a segment."""
+    for place in _records(data, start, end):
+        kind = data[place + RECORD_HEAD] if place >= 0 else 0
+        if kind == PART and payload_fits(data, place):
+            return int(read_i64_be(data, place + RECORD_HEAD + 1))
+        if kind not in (META, EPOCH):
+            break
+    return 0
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

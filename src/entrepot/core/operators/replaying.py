@@ -240,9 +240,9 @@ def replay(broker: BrokerCore, census: Census, given: Arguments, *, address: str
     return made
 
 
-def replayed(census: Census) -> dict[str, object]:
-    """Return how far the last replay is; nothing when there was none since the start."""
-    return {} if census.replaying is None else census.replaying.report()
+def replayed(census: Census) -> list[dict[str, object]]:
+    """Return how far the last replay is, as one row; none when there was no replay since the start."""
+    return [] if census.replaying is None else [census.replaying.report()]
 
 
 def retained(census: Census) -> dict[str, object]:
@@ -270,7 +270,7 @@ def moment(text: str, default: int) -> int:
         return default
     try:
         if len(text) == len("20261121130000") and text.isdecimal():
-            return int(datetime.strptime(text, STAMP).timestamp() * 1000)  # noqa: DTZ007 - as Artemis, local time
+            return int(datetime.strptime(text, STAMP).timestamp() * 1000)
         said = datetime.fromisoformat(text)
     except ValueError:
         raise Refused(
