@@ -14,7 +14,7 @@ from entrepot.base.errors import InvalidOption
 from entrepot.config.model import RetentionOptions
 from entrepot.core.records import FIRST_QUEUE
 from entrepot.io.disk import Disk
-from entrepot.io.retention import LOOK_S, Retention
+from entrepot.io.retention import LOOK_S, Retention, retain
 from entrepot.journal.index import segment_range
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.ports import RecoveryReport
@@ -32,12 +32,14 @@ class Opened:
     def __init__(self, home: Path, *, period_ms: int = 0, limit: int = 0, segment_bytes: int = 16 * KIB) -> None:
         self.home = home
         self.disk = Disk(home / "data", lambda call: None, name="test", reserve_bytes=64 * KIB)
-        self.retention = self.disk.retain(RetentionOptions(str(home / "kept"), period_ms, limit))
+        kept = retain(self.disk, RetentionOptions(str(home / "kept"), period_ms, limit))
+        assert kept is not None
+        self.retention = kept
         options = JournalOptions(node="n", segment_bytes=segment_bytes, batch_bytes=4 * KIB, segments_min=2)
         self.journal = JournalCore(self.disk, options)
         self.told = Told()
         self.report = self.journal.recover(self.told)
-        self.disk.recovered(self.report)
+        self.retention.recovered(self.report)
         self.waiter = Confirmed()
 
     def confirm(self) -> None:
@@ -219,10 +221,10 @@ def test_what_was_never_confirmed_is_not_kept(tmp_path: Path) -> None:
     torn = names[1]
     report = RecoveryReport()
     report.torn_segment = torn
-    retention = Retention(RetentionOptions(str(tmp_path / "other")), opened.disk._folders)
+    retention = Retention(RetentionOptions(str(tmp_path / "other")), opened.disk.files)
     for name in names:
         assert retention.keep(name, journal / name)
-    retention.recovered(report)
+    retention._forget(report)
     assert sorted(path.name for path in retention.directory.glob("*.seg")) == names[:1]
     assert list(retention.kept) == names[:1]
 
@@ -271,9 +273,9 @@ def test_another_file_system_is_refused(tmp_path: Path) -> None:
     place = other / f"entrepot-{os.getpid()}"
     try:
         with pytest.raises(InvalidOption, match="another file system"):
-            disk.retain(RetentionOptions(str(place)))
+            retain(disk, RetentionOptions(str(place)))
         with pytest.raises(InvalidOption, match="cannot be kept"):
-            disk.retain(RetentionOptions("/proc/nowhere"))
+            retain(disk, RetentionOptions("/proc/nowhere"))
     finally:
         disk.close()
         shutil.rmtree(place, ignore_errors=True)

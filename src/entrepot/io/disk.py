@@ -29,7 +29,7 @@ import errno
 import os
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from entrepot.base.errors import BodyLost, EntrepotError, StorageError
 from entrepot.io.descriptors import let_go
@@ -37,11 +37,7 @@ from entrepot.io.folders import Folders
 from entrepot.io.lock import DirectoryLock, unusable
 from entrepot.io.worker import RESERVE_BYTES, Notify, Operation, Worker
 from entrepot.io.written import WrittenFiles, read_failed, read_over
-from entrepot.journal.ports import JournalEvents, JournalPort, RecoveryReport
-
-if TYPE_CHECKING:
-    from entrepot.config.model import RetentionOptions
-    from entrepot.io.retention import Retention
+from entrepot.journal.ports import JournalEvents, JournalPort
 
 READ_FILES_MAX: Final = 128
 
@@ -81,29 +77,11 @@ class Disk(JournalPort):
         self.worker: Final = Worker(self._folders, notify, reserve_bytes)
         self.files: Final = WrittenFiles(self.worker, self._lock, look, preallocate=preallocate)
         self.sync_times: Final = self.files.sync_times
-        self.retention: Retention | None = None
         self._looking_at_space = False
         self._read_files: dict[str, int] = {}
         self._blob_ends: dict[int, int] = {}
         self._closed = False
         self.worker.start()
-
-    def retain(self, options: RetentionOptions) -> Retention:
-        """Keep what the journal lets go of from now on; before it recovers. Raises InvalidOption."""
-        from entrepot.io.retention import Retention  # noqa: PLC0415 - few brokers keep it
-
-        kept = Retention(options, self._folders)
-        kept.reads(self.files)
-        kept.before_recovery(self)
-        self.retention = self.files.retention = kept
-        self.worker.reserve.others = kept.give_up
-        return kept
-
-    def recovered(self, report: RecoveryReport) -> None:
-        """The journal was read back: what it removed then is kept if it was ever confirmed."""
-        kept = self.retention
-        if kept is not None:
-            self.worker.ask(lambda: kept.recovered(report))
 
     # -- asked by the core, on the loop --------------------------------------------------------------------------------
 
@@ -202,8 +180,7 @@ class Disk(JournalPort):
 
     def _note_space(self) -> None:
         self._looking_at_space = False
-        if self.retention is not None:
-            self.retention.look()
+        self.files.keeper.look()
         self.worker.space = self._folders.free()
 
     def blobs(self) -> list[int]:
@@ -285,8 +262,6 @@ class Disk(JournalPort):
         self.worker.stop()
         self.worker.deliver()
         self.files.close()
-        if self.retention is not None:
-            self.retention.close()
         for descriptor in self._read_files.values():
             let_go(descriptor)
         self._folders.close()

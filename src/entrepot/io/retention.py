@@ -27,15 +27,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import InvalidOption, StorageError
-from entrepot.io.folders import Folders, is_blob
+from entrepot.io.folders import is_blob
 from entrepot.io.lock import OWNER_DIRECTORY
+from entrepot.io.written import Keeper, WrittenFiles
 from entrepot.journal.index import segment_range
 from entrepot.journal.ports import JournalPort, RecoveryReport
 from entrepot.journal.retained import Archive, Extent, is_written, late_files, unconfirmed
 
 if TYPE_CHECKING:
     from entrepot.config.model import RetentionOptions
-    from entrepot.io.written import WrittenFiles
+    from entrepot.io.disk import Disk
 
 LOOK_S: Final = 60.0
 """Where nothing is moved here, what is too old is looked for so often."""
@@ -59,14 +60,15 @@ class Reading:
         return self._future.result()
 
 
-class Retention(Archive):
+class Retention(Archive, Keeper):
     """The files of one directory. What changes it belongs to the thread of the store, all else to the loop.
 
     ``kept``: name -> octets. ``parked``: what recovery removed, which may never have been confirmed.
     """
 
-    def __init__(self, options: RetentionOptions, folders: Folders) -> None:
+    def __init__(self, options: RetentionOptions, files: WrittenFiles) -> None:
         """Make the directory if need be, and see what is there. Raises InvalidOption."""
+        folders = files.folders
         self.directory: Final = Path(options.directory)
         self.options: Final = options
         self.bodies: Final = self.directory / "blobs"
@@ -74,6 +76,7 @@ class Retention(Archive):
         self.octets = 0
         self.parked: list[str] | None = []
         self.dirty = False
+        self._files: Final = files
         self._folders: Final = folders
         self._ages: list[tuple[int, str]] = []  # a heap: ns of the last write, name
         self._looked = 0.0
@@ -188,7 +191,10 @@ class Retention(Archive):
         self._late = late_files(port)
 
     def recovered(self, report: RecoveryReport) -> None:
-        """Forget what recovery removed because it was never confirmed. What it removed else stays. On the thread."""
+        """Forget what recovery removed because it was never confirmed; what it removed else stays."""
+        self._files.worker.ask(lambda: self._forget(report))
+
+    def _forget(self, report: RecoveryReport) -> None:
         parked, self.parked = self.parked or [], None
         for name in unconfirmed(parked, report, self._late):
             self._remove(name)
@@ -200,10 +206,6 @@ class Retention(Archive):
     def path(self, name: str) -> Path:
         """Return where the file ``name`` is kept."""
         return (self.bodies if is_blob(name) else self.directory) / name
-
-    def reads(self, files: WrittenFiles) -> None:
-        """Read what is not here yet from the journal itself."""
-        self._files = files
 
     def extents(self) -> list[Extent]:
         """Return the segments in the order of the log."""
@@ -241,6 +243,23 @@ class Retention(Archive):
             "octets": self.octets,
             "oldest_ms": self._ages[0][0] // NS_A_MS if self._ages else 0,
         }
+
+
+def retain(disk: Disk, options: RetentionOptions | None) -> Retention | None:
+    """Keep what ``disk`` lets go of from now on, before it is recovered; None: nothing. Raises InvalidOption."""
+    if options is None:
+        return None
+    kept = Retention(options, disk.files)
+    kept.before_recovery(disk)
+    disk.files.keeper = kept
+    disk.worker.reserve.others = kept.give_up
+    return kept
+
+
+def settle(kept: Retention | None, report: RecoveryReport) -> None:
+    """The journal was read back: what is kept of what that removed is known by ``report``."""
+    if kept is not None:
+        kept.recovered(report)
 
 
 def _read(there: Callable[[], bytes], path: Path, offset: int, length: int) -> bytes:

@@ -14,7 +14,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from entrepot.base.environment import KIB, MIB
 from entrepot.base.errors import StorageError, StoreLost
@@ -25,14 +26,28 @@ from entrepot.io.sync_times import SyncTimes
 from entrepot.io.worker import Operation, Worker
 from entrepot.journal.ports import SCRATCH
 
-if TYPE_CHECKING:
-    from entrepot.io.retention import Retention
-
 ZERO_STEP: Final = 1 * MIB
 """How far a growing segment is filled ahead when no spare was ready: 1 MiB costs under a millisecond."""
 ZEROS: Final = bytes(256 * KIB)
 SPARE_STEP: Final = 1 * MIB
 """How much of the spare file is under way to the disk at once: a sync of the journal waits for all that is."""
+
+
+class Keeper:
+    """Keeps what is not needed any more, or nothing of it, as here. Belongs to the thread of the store."""
+
+    def keep(self, name: str, path: Path) -> bool:
+        """Take a file away; False when it is to be removed."""
+        return False
+
+    def sync(self) -> None:
+        """Make the names of what was taken durable."""
+
+    def look(self, *, force: bool = False) -> None:
+        """Now and then: remove what was kept long enough."""
+
+    def close(self) -> None:
+        """Let go of everything. The thread has ended."""
 
 
 class WrittenFile:
@@ -59,7 +74,7 @@ class WrittenFiles:
         self.worker: Final = worker
         self.folders: Final = worker.folders
         self.lock = lock
-        self.retention: Retention | None = None  # keeps what is not needed any more
+        self.keeper = Keeper()
         self.unwritten: Final[dict[str, deque[tuple[int, bytes, bytes]]]] = {}
         self.given_up: Final[dict[str, bool]] = {}
         self._look: Final = look
@@ -80,6 +95,7 @@ class WrittenFiles:
             self._filler.join()
         for written in self._files.values():
             let_go(written.descriptor)
+        self.keeper.close()
 
     def _forget_spare(self) -> None:
         self._spare_size = 0
@@ -240,8 +256,7 @@ class WrittenFiles:
             if self._blob_names_dirty:
                 self.folders.sync(bodies=True)
                 self._blob_names_dirty = False
-            if self.retention is not None:
-                self.retention.sync()
+            self.keeper.sync()
         except OSError as error:
             raise OSError(errno.EIO, f"a sync failed ({error.strerror})") from error
 
@@ -289,7 +304,7 @@ class WrittenFiles:
         self.unwritten.pop(name, None)
         path = self.folders.path(name)
         whole = written is None or written.finished
-        if self.retention is None or not whole or not self.retention.keep(name, path):
+        if not whole or not self.keeper.keep(name, path):
             path.unlink(missing_ok=True)
         self.given_up.pop(name, None)
         self._name_changed(name)

@@ -221,8 +221,9 @@ def replay(broker: BrokerCore, census: Census, given: Arguments, *, address: str
         raise Refused(NO_RETENTION, remedy="what was settled until then is not kept")
     running = census.replaying
     if running is not None and not running.over:
+        far = running.report()
         raise Refused(
-            f"a replay of {running.wanted.address!r} is under way: {running.sent} messages were sent again so far",
+            f"a replay of {far['address']!r} is under way: {far['sent']} messages were sent again so far",
             remedy="wait until it is over: `describeReplay` says how far it is",
         )
     shortest = 2 if address else 3
