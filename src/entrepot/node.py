@@ -34,6 +34,7 @@ from entrepot.io.links import Links, log_bridges, verify, verify_bridges, verify
 from entrepot.io.local import Door
 from entrepot.io.options import no_option
 from entrepot.io.places import SPOKEN, Places, published
+from entrepot.io.retention import Retention, retain, settle
 from entrepot.io.runtime import SystemClock, SystemEntropy
 from entrepot.io.several import refuse_parts
 from entrepot.io.tcp import Greeter, Listener, Listening
@@ -46,7 +47,7 @@ from entrepot.journal.ports import JournalPort
 from entrepot.management.census import OpenConnections
 from entrepot.management.components import Components
 from entrepot.management.fact_log import FactLog
-from entrepot.node_options import NodeOptions, planned
+from entrepot.node_options import NodeOptions, names_of, planned, retention_of
 from entrepot.protocols.session import AMQP, CORE, HTTP, MQTT, OPENWIRE, STOMP, WS, Session, Shell
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Node:
         self.standby = standby
         self.drains: Final = options.shared is not None and options.shared.drains  # serves nobody
         self._disk: Disk | None = None
+        self._retention: Retention | None = None
         self._hosting: Hosting | None = None
         self._fencing: asyncio.Task[None] | None = None
         self.options: Final = options
@@ -370,6 +372,7 @@ class Node:
         look = None if standby is None else standby.look
         port = Disk(self.options.data, partial(self._from_disk, loop), name=self.options.name, epoch=epoch, look=look)
         self._disk = port
+        self._retention = retain(port, retention_of(self.options))
         options = JournalOptions() if self.options.journal is None else self.options.journal
         options.created = SystemClock().wall()
         options.epoch = epoch
@@ -405,21 +408,18 @@ class Node:
             self.options.telemetry.watch(broker, loop.call_soon)
         turn = BrokerTurn(loop, SystemClock(), broker)
         self.report = made.recover(int(turn.now), int(turn.wall))
+        settle(self._retention, self.report)
         if self._traces is not None:
-            ids, options = broker.ids, broker.options
-            said = (ids.node_id, options.name, int(ids.run), options.version, int(turn.wall), ids.node.uuid_text)
-            self._traces.describe(*said)
+            self._traces.introduce(broker, int(turn.wall))
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
         directory = "" if self.options.data is None else str(self.options.data)
-        config = self.options.config
-        names = {} if config is None else {one.uri: one.name for one in config.connectors}
         parts = Components(
-            self.listeners, names, lambda: self.links, lambda: self.plan.config, lambda: made.routers,
+            self.listeners, names_of(self.options), lambda: self.links, lambda: self.plan.config, lambda: made.routers,
             lambda: self._reloader, directory,
         )  # fmt: skip
         census = OpenConnections(self.listeners, lambda: self.links, trace, parts)
         census.disk, census.standby, census.hosting = self._disk, self.standby, self._hosting
-        census.written.said = self.options.said
+        census.archive, census.written.said = self._retention, self.options.said
         census.process = {} if (part := self.options.process) is None else part.facts(self.options.name)
         made.equip(census, self.places.by_protocol, directory)
         self._made = made

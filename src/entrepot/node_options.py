@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from entrepot.base.environment import MIB
 from entrepot.base.provenance import Said
 from entrepot.cluster.carrying.draw_options import DrawEntry
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.config.model import BrokerConfig, Colocation
+from entrepot.config.model import BrokerConfig, Colocation, RetentionOptions
 from entrepot.config.security import Security
 from entrepot.io.traces import LIMIT_OCTETS
 from entrepot.journal.log import JournalOptions
@@ -103,3 +105,16 @@ def planned(options: NodeOptions) -> Plan:
         client_zones=options.client_zones,
         process=options.process,
     )
+
+
+def retention_of(options: NodeOptions) -> RetentionOptions | None:
+    """Return where what the journal lets go of is kept; each of several processes has a store of its own."""
+    kept = None if options.config is None else options.config.retention
+    if kept is None or options.process is None or options.data is None:
+        return kept
+    return replace(kept, directory=str(Path(kept.directory) / options.data.name))
+
+
+def names_of(options: NodeOptions) -> dict[str, str]:
+    """Return what the file calls the places where the broker listens: URI -> name."""
+    return {} if options.config is None else {one.uri: one.name for one in options.config.connectors}

@@ -39,6 +39,12 @@ EVENTS: Final = {
             "a write or a sync failed: what was confirmed is on disk, nothing more can be: mend the disk, restart",
         ),
         LogEvent("LOG-1004", "entrepot.node", "the journal could not compact itself: %s", "it is tried again"),
+        LogEvent(
+            "LOG-1025",
+            "entrepot.node",
+            "%s cannot be kept in %s and is removed: %s",
+            "`journal-retention-directory` cannot be written to: what is settled cannot be sent again; it is said once",
+        ),
         LogEvent("LOG-1005", "entrepot.node", "%s: %s", "a limit of the disk is reached, or is no more"),
         LogEvent("LOG-1006", "entrepot.node", "%s: stopped by an operator", "management stopped an acceptor"),
         LogEvent("LOG-1007", "entrepot.node", "the acceptor cannot be started: %s", "management could not start one"),

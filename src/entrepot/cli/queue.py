@@ -271,6 +271,40 @@ def retry(*, name: str, url: str, selector: str, count: int | None, output: str)
     tell(f"sent {sent:,} messages of {name} back", {"queue": name, "messages": sent}, output)
 
 
+@queue.command()
+@click.argument("address", metavar="ADDRESS")
+@click.argument("target", metavar="[TARGET]", default="")
+@url_option
+@selector_option
+@click.option("--since", default="", help="Only what was sent then or later: 2026-11-21T13:05, UTC without an offset.")
+@click.option("--until", default="", help="Only what was sent until then.")
+@output_option
+def replay(*, address: str, target: str, url: str, selector: str, since: str, until: str, output: str) -> None:
+    """Send again what was sent to ADDRESS, settled or not, to TARGET, or to ADDRESS itself.
+
+    Of persistent messages the broker keeps what its journal does not need any more where its broker.xml has a
+    <journal-retention-directory>, and as long as that says. What an earlier replay sent is sent again, too.
+    """
+    times = [since, until] if since or until else []
+
+    async def act(desk: Desk) -> list[dict[str, Any]]:
+        with progress("replaying"):
+            await desk.ask("broker", "replay", *times, address, target, selector, patience=None)
+        rows: list[dict[str, Any]] = await desk.ask("broker", "describeReplay")
+        return rows
+
+    rows = at_desk(url, act)
+    counts = {name: sum(row[name] for row in rows) for name in ("sent", "dropped", "bodies_lost", "passed_over_count")}
+    fields = {"address": address, "target": target or address, **counts}
+    fields["passed_over"] = [why for row in rows for why in row["passed_over"]]
+    text = f"sent {counts['sent']:,} messages of {address} again" + (f", to {target}" if target else "")
+    said = {"dropped": "dropped by a full target", "bodies_lost": "whose bodies are not kept any more"}
+    text += "".join(f"; {counts[name]:,} {words}" for name, words in said.items() if counts[name])
+    if counts["passed_over_count"]:
+        text += f"; {counts['passed_over_count']:,} parts of files were passed over: {fields['passed_over'][0]}"
+    tell(text, fields, output)
+
+
 @queue.command("remove-message")
 @name_argument
 @click.argument("identities", metavar="MESSAGE-ID...", nargs=-1, required=True)

@@ -116,6 +116,14 @@ class StoreOptions(Options, frozen=True):
     )
 
 
+class RetentionOptions(Struct, frozen=True):
+    """What the journal lets go of is kept in ``directory`` for ``period_ms``, up to ``limit`` octets; 0: no limit."""
+
+    directory: str
+    period_ms: int = 0
+    limit: int = 0
+
+
 class Copying(Struct, frozen=True, kw_only=True):
     """Each broker has a store of its own, a copy of the primary's: see `ha/replication.py`.
 
@@ -329,6 +337,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     broker: BrokerSettings = BrokerSettings()
     usage: UsageOptions = UsageOptions()
     store: StoreOptions = StoreOptions()
+    retention: RetentionOptions | None = None
     connectors: tuple[Connector, ...] = ()
     policies: tuple[PolicyEntry, ...] = ()
     base: Mapping[str, Any] = {}

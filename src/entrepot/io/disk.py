@@ -10,6 +10,8 @@ Layout of a data directory::
     DIR/journal/reserve   space that is given up when the disk is full, so that settlements can still be written
     DIR/blobs/*.blob      large bodies
 
+What is not needed any more is removed, or kept elsewhere for a while (`io/retention.py`).
+
 Writing into zeros that are already on disk makes an fdatasync 1.5 to 2 times cheaper than growing a file, because no
 length and no extent has to be recorded; so a segment begins as the spare file, or is filled a step ahead.
 
@@ -178,6 +180,7 @@ class Disk(JournalPort):
 
     def _note_space(self) -> None:
         self._looking_at_space = False
+        self.files.keeper.look()
         self.worker.space = self._folders.free()
 
     def blobs(self) -> list[int]:

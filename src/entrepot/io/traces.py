@@ -18,7 +18,7 @@ import struct
 import threading
 import time
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from entrepot.base.environment import GIB, MIB
@@ -26,6 +26,9 @@ from entrepot.base.errors import InvalidOption, StoreUnusable
 from entrepot.core.events.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink
 from entrepot.io import seals
 from entrepot.model.ids import message_id_prefix
+
+if TYPE_CHECKING:
+    from entrepot.core.broker import BrokerCore
 
 MAGIC: Final = b"ENTRACE1"
 SUFFIX: Final = ".trace"
@@ -137,6 +140,11 @@ class TraceFiles(TraceSink):
             directory.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnusable(f"no trace can be kept in {directory}: {error.strerror}") from error
+
+    def introduce(self, broker: BrokerCore, wall: int) -> None:
+        """Say whose trace this is, from ``wall`` (ms since 1970) on."""
+        ids, options = broker.ids, broker.options
+        self.describe(ids.node_id, options.name, int(ids.run), options.version, wall, ids.node.uuid_text)
 
     def describe(self, node: str, name: str, run: int, version: str, created: int, uuid: str = "") -> None:
         """Begin: this is the broker ``node``, called ``name``, in its ``run``; ``created`` in ms since 1970.

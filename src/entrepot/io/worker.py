@@ -36,12 +36,15 @@ class Reserve:
     def __init__(self, worker: Worker, octets: int) -> None:
         self.tight = False
         self.lost_spare: Operation = lambda: None  # the next segment that was filled ahead is given up, too
+        self.others: Callable[[], bool] = lambda: False  # gives up what is kept for other reasons, a part of it
         self._worker: Final = worker
         self._folders: Final = worker.folders
         self._octets: Final = min(octets, worker.folders.capacity() // RESERVE_SHARE)
 
     def give_up(self) -> bool:
-        """Delete what was kept for this; False when there is nothing left to delete."""
+        """Delete what was kept for this, or for less; False when there is nothing left to delete."""
+        if self.others():
+            return True
         freed = False
         for path in (self._folders.spare, self._folders.reserve):
             if path.exists():

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from entrepot.base.environment import KIB, MIB
@@ -30,6 +31,23 @@ ZERO_STEP: Final = 1 * MIB
 ZEROS: Final = bytes(256 * KIB)
 SPARE_STEP: Final = 1 * MIB
 """How much of the spare file is under way to the disk at once: a sync of the journal waits for all that is."""
+
+
+class Keeper:
+    """Keeps what is not needed any more, or nothing of it, as here. Belongs to the thread of the store."""
+
+    def keep(self, name: str, path: Path) -> bool:
+        """Take a file away; False when it is to be removed."""
+        return False
+
+    def sync(self) -> None:
+        """Make the names of what was taken durable."""
+
+    def look(self, *, force: bool = False) -> None:
+        """Now and then: remove what was kept long enough."""
+
+    def close(self) -> None:
+        """Let go of everything. The thread has ended."""
 
 
 class WrittenFile:
@@ -56,6 +74,7 @@ class WrittenFiles:
         self.worker: Final = worker
         self.folders: Final = worker.folders
         self.lock = lock
+        self.keeper = Keeper()
         self.unwritten: Final[dict[str, deque[tuple[int, bytes, bytes]]]] = {}
         self.given_up: Final[dict[str, bool]] = {}
         self._look: Final = look
@@ -76,6 +95,7 @@ class WrittenFiles:
             self._filler.join()
         for written in self._files.values():
             let_go(written.descriptor)
+        self.keeper.close()
 
     def _forget_spare(self) -> None:
         self._spare_size = 0
@@ -236,6 +256,7 @@ class WrittenFiles:
             if self._blob_names_dirty:
                 self.folders.sync(bodies=True)
                 self._blob_names_dirty = False
+            self.keeper.sync()
         except OSError as error:
             raise OSError(errno.EIO, f"a sync failed ({error.strerror})") from error
 
@@ -275,13 +296,16 @@ class WrittenFiles:
         self.worker.tell(lambda: self.worker.events.published(name))
 
     def drop(self, name: str) -> None:
-        """Remove a file."""
+        """Remove a file, or let it be kept where that is asked for: what was begun only is not."""
         written = self._files.pop(name, None)
         self._dirty.pop(name, None)
         if written is not None:
             os.close(written.descriptor)
         self.unwritten.pop(name, None)
-        self.folders.path(name).unlink(missing_ok=True)
+        path = self.folders.path(name)
+        whole = written is None or written.finished
+        if not whole or not self.keeper.keep(name, path):
+            path.unlink(missing_ok=True)
         self.given_up.pop(name, None)
         self._name_changed(name)
 

@@ -28,7 +28,8 @@ COUNTED: Final = ("purge", "removeMessages", "moveMessages", "copyMessages", "re
 """What is done to so many messages as its last argument says, if it has one: the next process has the rest."""
 EVERYWHERE: Final = (
     *("pause", "resume", "resetGroup", "resetAllGroups", "removeMessage", "destroyQueue", "createQueue", "updateQueue"),
-    *("createAddress", "updateAddress", "deleteAddress", "removeAllMessages", "dropStages", RELOAD),
+    *("createAddress", "updateAddress", "deleteAddress", "removeAllMessages", "dropStages", "replay"),
+    RELOAD,
 )
 """What is done at each process."""
 SUMS: Final = (

@@ -16,6 +16,7 @@ from entrepot.base.environment import SECOND, Duration, Entropy, Instant, WallTi
 from entrepot.base.errors import Fault
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.backoff import Backoff
+from entrepot.cluster.clusters.asking import Asking
 from entrepot.cluster.clusters.listening import Listening
 from entrepot.cluster.clusters.members import Credentials, Members, member_of
 from entrepot.cluster.clusters.options import ClusterOptions, place_of
@@ -238,9 +239,7 @@ class Contact:
         self._opened = opened
         assert opened.client is not None
         self.node = node_at(opened.client, self.place)
-        if self.node == self._members.node:
-            self._become(Signal.MIRROR)
-            self._hang_up()
+        if known_at(opened.client, self.place) and self._is_mirror():
             return
         opened.say(ClusterConnect(user=self._credentials.user, password=self._credentials.password))
 
@@ -251,6 +250,31 @@ class Contact:
         if not admitted:
             self._lose(REFUSED, REFUSED_WAIT)
             self._hang_up()
+            return
+        assert opened.client is not None
+        if known_at(opened.client, self.place) or len(opened.client.members) < 2:
+            self._meet(opened)
+        else:
+            opened.identify(self._credentials, self._entropy, partial(self._identified, opened))
+
+    def _identified(self, opened: Opened, node: str) -> None:
+        """The peer said who it is, "" if it does not: it called none of its members' places what was dialled."""
+        if opened is not self._opened or self.state is not State.MEETING:
+            return
+        self.node = node or self.node
+        self._meet(opened)
+
+    def _is_mirror(self) -> bool:
+        """Return whether this broker has met itself; then it hangs up."""
+        if self.node != self._members.node:
+            return False
+        self._become(Signal.MIRROR)
+        self._hang_up()
+        return True
+
+    def _meet(self, opened: Opened) -> None:
+        """It is known who is there, and that it is a member."""
+        if self._is_mirror():
             return
         self._become(Signal.ADMITTED)
         self._backoff = Backoff(self._options.reconnection(self._options.attempts))
@@ -301,6 +325,7 @@ class Opened(ClientPort):
         self._contact: Final = contact
         self._listening: Listening | None = None
         self._answered: Callable[[bool], None] | None = None
+        self._asking: Asking | None = None
 
     def greeted(self, client: CoreClient) -> None:
         """All members that the peer knows were told."""
@@ -322,6 +347,8 @@ class Opened(ClientPort):
             answered, self._answered = self._answered, None
             if answered is not None:
                 answered(packet.started)
+        elif self._asking is not None:
+            self._asking.told(packet)
         elif self._listening is not None:
             self._listening.told(packet)
             if self._listening.refusal:
@@ -336,6 +363,18 @@ class Opened(ClientPort):
         assert self.client is not None
         packet.channel = CLUSTER
         self.client.send(packet)
+
+    def identify(self, credentials: Credentials, entropy: Entropy, identified: Callable[[str], None]) -> None:
+        """Ask who is there, by its management; ``identified`` is told "" where it does not say."""
+
+        def said(succeeded: bool, value: object) -> None:
+            self._asking = None
+            identified(value if succeeded and isinstance(value, str) else "")
+
+        assert self.client is not None
+        user, password = credentials.user, credentials.password
+        self._asking = Asking(self.client, user, password, entropy, lambda why: said(False, why))
+        self._asking.attribute("broker", "NodeID", said)
 
     def ask_to_host(self, request: BackupRequest, answered: Callable[[bool], None]) -> None:
         """Ask for a backup. One that is asked for and not answered is not asked for again: answers have no number."""
@@ -362,12 +401,17 @@ class Opened(ClientPort):
 
 
 def node_at(client: CoreClient, dialled: Endpoint) -> str:
-    """Return which of the members that a peer told of it is itself: the one that is where it was dialled."""
+    """Return which of the members that a peer told of it is itself, as far as that tells: `known_at`, or the first."""
+    return known_at(client, dialled) or client.node
+
+
+def known_at(client: CoreClient, dialled: Endpoint) -> str:
+    """Return which of the members that a peer told of is where it was dialled; "" when none says so."""
     for node, connector in client.members.items():
         place = place_of(connector)
         if place is not None and (place.host, place.port) == (dialled.host, dialled.port):
             return node
-    return client.node
+    return ""
 
 
 def announcement(members: Members) -> NodeAnnounce:

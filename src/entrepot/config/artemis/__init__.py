@@ -19,7 +19,7 @@ from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import addresses, base, diverts, policies, queues
 from entrepot.config.artemis.bootstrap import Bootstrap
 from entrepot.config.artemis.bridges import core_bridges
-from entrepot.config.artemis.elements import CORE
+from entrepot.config.artemis.elements import CONTENT, CORE, RETENTION
 from entrepot.config.artemis.federations import federations
 from entrepot.config.artemis.includes import Includes
 from entrepot.config.artemis.masks import unmask
@@ -35,7 +35,14 @@ from entrepot.config.artemis.sharing import sharing
 from entrepot.config.console import ConsoleSettings
 from entrepot.config.findings import Severity
 from entrepot.config.lines import ledger_of
-from entrepot.config.model import BrokerConfig, BrokerSettings, NoticeOptions, StoreOptions, UsageOptions
+from entrepot.config.model import (
+    BrokerConfig,
+    BrokerSettings,
+    NoticeOptions,
+    RetentionOptions,
+    StoreOptions,
+    UsageOptions,
+)
 from entrepot.config.reading import Bean, Reading
 from entrepot.config.sources import Sources
 from entrepot.config.xml import Element
@@ -45,6 +52,8 @@ from entrepot.core.security.access import MANAGEMENT, NOTIFICATIONS
 OWN: Final = "entrepot"
 JOURNAL: Final = "data/journal"
 REFRESH_MS: Final = 5000
+UNITS_MS: Final = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000, "SECONDS": 1_000}
+"""In what the time of `journal-retention-directory` is given -> ms."""
 NO_CORE: Final = "there is no <core> in this file"
 
 
@@ -130,6 +139,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
         ),
         usage=_usage(reader, core, memory),
         store=_store(reader, core, persistent),
+        retention=_retention(reader, core) if persistent else None,
         connectors=Acceptors(reader, spoken).read(core),
         policies=policies(reader, core),
         base=base(core),
@@ -195,6 +205,28 @@ def _store(reader: PartReader, core: Bean, persistent: bool) -> StoreOptions:
         options = StoreOptions()
     _look_at(reader, core, directory)
     return options.replaced(directory=str(directory / OWN))
+
+
+def _retention(reader: PartReader, core: Bean) -> RetentionOptions | None:
+    """Return where what the journal lets go of is kept, and how long; None where it is not."""
+    said = core.one(RETENTION)
+    if said is None:
+        return None
+    text, unit = said.text(CONTENT), said.text("unit") or "DAYS"
+    period, limit = int(said.get("period", -1)), int(said.get("storage-limit", -1))
+    if not text:
+        reader.error(said, "it names no directory", "write the directory as its text")
+    if unit not in UNITS_MS:
+        reader.error(said, f"{unit!r} is no unit of time", "use " + ", ".join(UNITS_MS), "unit")
+    if period == 0:
+        reader.error(said, "nothing is kept for a time of 0", "leave it out, or give a period from 1 on", "period")
+    if period < 0 and limit <= 0:
+        what = "everything is kept for ever: the disk will be full one day"
+        reader.warn(said, what, "give it a period or a storage-limit")
+    directory = Path(text)
+    if not directory.is_absolute():
+        directory = _instance(reader.sources.file) / directory
+    return RetentionOptions(str(directory), max(period, 0) * UNITS_MS.get(unit, 0), max(limit, 0))
 
 
 def _instance(file: str) -> Path:

@@ -27,6 +27,7 @@ from entrepot.config.vocabulary import (
 )
 from entrepot.core.addressing.address_settings import AddressSettings
 
+RETENTION: Final = "journal-retention-directory"
 CONTENT: Final = "content"  # an attribute that stands for the text of the element itself
 
 COUNTED: Final = "message counters are enabled, and set, by operations of management"
@@ -54,7 +55,6 @@ CORE: Final = Kind(
         "journal-min-files:number journal-pool-files:number journal-compact-min-files:number",
         "journal-compact-percentage:number page-max-concurrent-io:number read-whole-page:flag purge-page-folders:flag",
     ),
-    otherwise("files of the journal that are not needed any more are deleted", "journal-retention-directory:text"),
     no_effect(
         "the lock is kept alive and looked at, always",
         "journal-lock-monitor-timeout:ms journal-lock-monitor-max-retries:number",
@@ -118,6 +118,7 @@ CORE: Final = Kind(
     no_effect("no thread can hang unseen", "critical-analyzer-check-period:ms critical-analyzer-policy:text"),
     obeyed("network-check-list:text network-check-URL-list:text network-check-period:ms network-check-timeout:ms"),
     obeyed("network-check-NIC:text network-check-ping-command:text network-check-ping6-command:text"),
+    Slot(RETENTION, (RETENTION,)),
     Slot("acceptors", ("acceptors",)),
     Slot("address-settings", ("address-settings",)),
     Slot("addresses", ("addresses",)),
@@ -166,6 +167,11 @@ _LISTS: Final = [
 ]
 
 _PLACES: Final = [
+    Kind(
+        RETENTION,
+        obeyed(f"unit:text=DAYS period:number=-1 storage-limit:size {CONTENT}:text"),
+        about="where what the journal does not need any more is kept for `replay`, how long, and how much of it",
+    ),
     Kind(
         "acceptor",
         obeyed(f"name:text {CONTENT}:text"),

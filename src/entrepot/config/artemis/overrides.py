@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidConfiguration, InvalidURI
 from entrepot.base.uri import Endpoint, parse
-from entrepot.config.artemis.elements import CONTENT, KINDS
+from entrepot.config.artemis.elements import CONTENT, KINDS, RETENTION
 from entrepot.config.findings import Severity
 from entrepot.config.properties import parse as parse_properties
 from entrepot.config.sources import PROPERTIES_OCTETS_MAX, Sources
@@ -51,6 +51,8 @@ URIS: Final = {
     "acceptorConfigurations": ("acceptors", "acceptor"),
     "connectorConfigurations": ("connectors", "connector"),
 }
+RETAINED: Final = {"journalRetentionDirectory": CONTENT, "journalRetentionMaxBytes": "storage-limit"}
+"""Properties of the broker that are parts of one element of the file."""
 SPELT: Final[Mapping[str, str]] = {
     "addressFullMessagePolicy": "address-full-policy",
     "pageFullMessagePolicy": "page-full-policy",
@@ -103,6 +105,8 @@ class Overrides:
         elif first in LISTS:
             below, member, key = LISTS[first]
             self._member(below, member, key, rest, value)
+        elif not rest and first in RETAINED:
+            self._set(_need(self.core, RETENTION), RETAINED[first], value)
         elif not rest:
             self._scalar(self.core, first, value)
         else:

@@ -42,7 +42,8 @@ class PartReader(Reader):
         for attribute in element.attributes.values():
             self._attribute(bean, attribute.name, attribute.space, attribute.text)
         if CONTENT in kind.attributes:
-            self._attribute(bean, CONTENT, "", element.text.strip())
+            if CONTENT not in element.attributes:  # broker properties say it as one
+                self._attribute(bean, CONTENT, "", element.text.strip())
         else:
             self._no_text(element)
         for child in element.children:

@@ -10,9 +10,9 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Control, Counted, Several, json_of
-from entrepot.core.operators.leaving import refuse_replay
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.posting import post
+from entrepot.core.operators.replaying import replay
 from entrepot.core.operators.roles import role_rows, roles
 from entrepot.core.operators.tables import filled, is_paging, is_paused, queues_of, remembered_ids, routing_types
 from entrepot.core.operators.upkeep import Purge
@@ -91,7 +91,7 @@ class AddressControl(Control):
             "resume": self._resume,
             "purge": self._purge,
             "clearDuplicateIdCache": self._forget_ids,
-            "replay": refuse_replay,
+            "replay": lambda given: replay(self.broker, self.census, given, address=self.address.name),
             "sendMessage": lambda given: post(
                 self.broker, self.census, Destination(self.address.name, self._routing()), given
             ),

@@ -18,12 +18,13 @@ from entrepot.core.operators.control import DESCRIBED_MOST, Control, Described, 
 from entrepot.core.operators.disk_room import DiskRoom
 from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
 from entrepot.core.operators.explaining import explained
-from entrepot.core.operators.leaving import refuse_replay, scale_down
+from entrepot.core.operators.leaving import scale_down
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
 from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
 from entrepot.core.operators.remembering import remember_octets, remember_texts
+from entrepot.core.operators.replaying import replay, replayed, retained
 from entrepot.core.operators.roles import role_rows, roles
 from entrepot.core.operators.sampling_verbs import BrokerSampling
 from entrepot.core.operators.settings_page import settings_page
@@ -171,12 +172,13 @@ class BrokerControl(Control):
             "describeRouters": lambda given: census.routers(),
             "drain": lambda given: census.drain(given.text(0, "begin"), given.text(1, "")),
             "scaleDown": lambda given: scale_down(census, given),
-            "replay": refuse_replay,
+            "replay": lambda given: replay(broker, census, given),
+            "describeReplay": lambda given: replayed(census),
             "verifyReplicas": lambda given: census.verify(given.number(0, 0)),
             "forceFailover": lambda given: census.step_down(),
             "updateDuplicateIdCache": lambda given: remember_texts(broker, given),
             "rememberDuplicateIds": lambda given: remember_octets(broker, given),
-            "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs()},
+            "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs(), **retained(census)},
             "describeAvailability": lambda given: census.availability(),
             "describeStores": lambda given: census.stores(),
             "describeConfiguration": lambda given: settings_page(census, given),

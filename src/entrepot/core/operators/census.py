@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from entrepot.base.errors import Refused
 from entrepot.base.provenance import Said
@@ -15,6 +15,16 @@ from entrepot.model.message import Message
 if TYPE_CHECKING:
     from entrepot.core.operators.listing import Arguments
     from entrepot.core.operators.samples import Samples
+    from entrepot.journal.retained import Archive
+
+
+class Resending(Protocol):
+    """Messages that are sent again. ``over``: it has ended."""
+
+    over: bool
+
+    def report(self) -> dict[str, object]:
+        """Return what is sent again, and how far that is."""
 
 
 class Component:
@@ -51,9 +61,12 @@ class Census:
     """What the surroundings of a broker know about it: who is connected. The node has one that knows.
 
     ``written``: what it was told. ``samples``: the message counters, from the first question about them on.
+    ``archive``: what the journal let go of, where that is kept; ``replaying``: the last replay of it.
     """
 
     written: Written = Written()
+    archive: Archive | None = None
+    replaying: Resending | None = None
     samples: Samples | None = None
 
     def count(self) -> int:

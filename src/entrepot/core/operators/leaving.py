@@ -1,10 +1,8 @@
-"""Two operations of Artemis on all that a broker has: to give it to another node, and to send again what was there."""
+"""An operation of Artemis on all that a broker has: to give it to another node."""
 
 from __future__ import annotations
 
-from typing import NoReturn
-
-from entrepot.base.errors import InvalidDestination, Refused
+from entrepot.base.errors import InvalidDestination
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.listing import Arguments
 
@@ -19,14 +17,6 @@ def scale_down(census: Census, given: Arguments) -> None:
     """
     name = given.text(0, "")
     census.drain("begin", _place(census, name) if name else "")
-
-
-def refuse_replay(given: Arguments) -> NoReturn:
-    """Say that nothing is kept of which messages could be sent again."""
-    raise Refused(
-        "messages that were settled are not retained here: there is nothing to replay",
-        remedy="copy what is wanted again while it is there: a divert, or copyMessages of a queue",
-    )
 
 
 def _place(census: Census, name: str) -> str:

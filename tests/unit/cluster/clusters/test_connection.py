@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from clustered import Cluster, Node, connector
-from entrepot.cluster.clusters.contact import State
+import pytest
+
+from clustered import FIRST_PORT, Cluster, Node, connector
+from entrepot.cluster.clusters.contact import Opened, State
 from entrepot.cluster.clusters.members import SETTLING, Credentials
 from entrepot.cluster.clusters.topology import Member
+from entrepot.protocols.artemis.client import CoreClient
 from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.packets import ClusterTopology
 
@@ -98,6 +101,30 @@ def test_a_node_that_lists_itself_does_not_dial() -> None:
     world, [first] = cluster(1, [[0]])
     world.wait(100)
     assert first.connection.contacts == {}
+
+
+@pytest.mark.parametrize("first_told", [0, 2])
+def test_a_place_that_nobody_calls_his_is_asked_who_it_is(monkeypatch: pytest.MonkeyPatch, first_told: int) -> None:
+    """A real Artemis tells of members in any order: the first one need not be itself, and may be who dials."""
+    world = Cluster()
+    nodes = [world.node(number, seeds) for number, seeds in enumerate(([9], [2], []))]
+    world.nodes[FIRST_PORT + 9] = nodes[1]  # as behind a gate, whose place no member says
+    greeted = Opened.greeted
+
+    def in_any_order(opened: Opened, client: CoreClient) -> None:
+        client.node = nodes[first_told].uuid
+        greeted(opened, client)
+
+    monkeypatch.setattr(Opened, "greeted", in_any_order)
+    for node in reversed(nodes):
+        node.start()
+        world.wait(1000)
+    world.wait(3000)
+    (there,) = [one for one in nodes[0].connection.contacts.values() if one.place.port == FIRST_PORT + 9]
+    assert there.node == nodes[1].uuid
+    assert nodes[0].known() == ["n0", "n1", "n2"]
+    met = [one.node for one in nodes[0].connection.contacts.values() if one.state is State.MET]
+    assert sorted(met) == sorted([nodes[1].uuid, nodes[2].uuid])
 
 
 def test_clients_are_told_all_members_and_then_each_change_once() -> None:

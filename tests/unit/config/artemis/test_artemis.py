@@ -15,7 +15,7 @@ from entrepot.config.artemis.elements import CONTENT, CORE, KINDS
 from entrepot.config.files import read as read_file
 from entrepot.config.findings import Findings, Severity
 from entrepot.config.founding import add_policies
-from entrepot.config.model import BrokerConfig, DivertEntry, ServingOptions, Sharing, UserLimit
+from entrepot.config.model import BrokerConfig, DivertEntry, RetentionOptions, ServingOptions, Sharing, UserLimit
 from entrepot.config.reading import Reading
 from entrepot.config.sources import Sources
 from entrepot.config.vocabulary import Attribute, Does, Kind
@@ -482,3 +482,36 @@ def test_scalars_of_the_broker_that_are_about_all_addresses_and_connections() ->
     assert [one.core.ttl_ms_always for one in node.dialects] == [1500]
     assert [(one.stomp.ttl_ms, one.amqp.idle_ms) for one in node.dialects] == [(1500, 1500)]
     assert config("<configuration-file-refresh-period>-1</configuration-file-refresh-period>").refresh_ms == 0
+
+
+def kept(body: str) -> Reading:
+    return read(document(f"{body}<journal-directory>/somewhere/journal</journal-directory>"))
+
+
+def test_what_the_journal_lets_go_of_is_kept_as_it_is_said() -> None:
+    found = kept(
+        '<journal-retention-directory unit="HOURS" period="3" storage-limit="2G">/somewhere/kept'
+        "</journal-retention-directory>"
+    )
+    assert found.config is not None
+    assert found.config.retention == RetentionOptions("/somewhere/kept", 3 * 3_600_000, 2 << 30)
+    assert not [one for one in found.findings.all if "retention" in one.path]
+    days = kept('<journal-retention-directory period="2">/kept</journal-retention-directory>').config
+    assert days is not None
+    assert days.retention == RetentionOptions("/kept", 2 * 86_400_000, 0)
+    nothing = kept("").config
+    assert nothing is not None
+    assert nothing.retention is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("<journal-retention-directory/>", "names no directory"),
+        ('<journal-retention-directory unit="WEEKS" period="1">/k</journal-retention-directory>', "no unit of time"),
+        ('<journal-retention-directory period="0">/k</journal-retention-directory>', "for a time of 0"),
+        ("<journal-retention-directory>/k</journal-retention-directory>", "kept for ever"),
+    ],
+)
+def test_what_cannot_be_kept_is_said(text: str, why: str) -> None:
+    assert why in str([one.what for one in kept(text).findings.all])

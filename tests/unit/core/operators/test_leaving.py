@@ -1,4 +1,4 @@
-"""To give all to the node behind a connector, and to replay: what is asked of the drain, and what is refused."""
+"""To give all to the node behind a connector: what is asked of the drain, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import pytest
 from entrepot.base.errors import EntrepotError
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.controls import control
-from entrepot.core.operators.leaving import refuse_replay
-from entrepot.core.operators.listing import Arguments
 from kit import Rig
 
 
@@ -43,13 +41,3 @@ def test_without_a_cluster_there_is_nobody_to_give_anything_to() -> None:
     broker = control(Rig(disk=False).broker, Census(), "broker")
     with pytest.raises(EntrepotError, match="in no cluster"):
         broker.call("scaleDown", [None])
-
-
-def test_what_is_settled_is_not_replayed() -> None:
-    rig = Rig(disk=False)
-    rig.send_all("orders", range(1))
-    for resource in ("broker", "address.orders"):
-        with pytest.raises(EntrepotError, match="nothing to replay"):
-            control(rig.broker, Census(), resource).call("replay", ["orders", "other", ""])
-    with pytest.raises(EntrepotError, match="copyMessages"):
-        refuse_replay(Arguments("replay", []))

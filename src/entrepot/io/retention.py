@@ -1,0 +1,282 @@
+"""A directory with what the journal does not need any more, for a time and up to a size: the oldest goes first.
+
+Layout::
+
+    DIR/*.seg           segments as they were written, under the names that they had in the journal
+    DIR/blobs/*.blob    large bodies
+
+A file is moved here instead of being removed, by the thread of the store and in the order of what that is asked for:
+one rename, and no octet is written. So the directory has to be on the file system of the journal. How old a file is,
+its last write says.
+
+A full disk takes from here first. What cannot be moved is removed, and the log says so: to keep what nobody waits for
+is no reason to stop a broker.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from entrepot.base.errors import InvalidOption, StorageError
+from entrepot.io.folders import is_blob
+from entrepot.io.lock import OWNER_DIRECTORY
+from entrepot.io.written import Keeper, WrittenFiles
+from entrepot.journal.index import segment_range
+from entrepot.journal.ports import JournalPort, RecoveryReport
+from entrepot.journal.retained import Archive, Extent, is_written, late_files, unconfirmed
+
+if TYPE_CHECKING:
+    from entrepot.config.model import RetentionOptions
+    from entrepot.io.disk import Disk
+
+LOOK_S: Final = 60.0
+"""Where nothing is moved here, what is too old is looked for so often."""
+NS_A_MS: Final = 1_000_000
+
+log: Final = logging.getLogger("entrepot.node")
+
+
+class Reading:
+    """What a thread reads."""
+
+    def __init__(self, future: Future[bytes]) -> None:
+        self._future: Final = future
+
+    def done(self) -> bool:
+        """Return whether it is done."""
+        return self._future.done()
+
+    def octets(self) -> bytes:
+        """Return what was read. Raises StorageError."""
+        return self._future.result()
+
+
+class Retention(Archive, Keeper):
+    """The files of one directory. What changes it belongs to the thread of the store, all else to the loop.
+
+    ``kept``: name -> octets. ``parked``: what recovery removed, which may never have been confirmed.
+    """
+
+    def __init__(self, options: RetentionOptions, files: WrittenFiles) -> None:
+        """Make the directory if need be, and see what is there. Raises InvalidOption."""
+        folders = files.folders
+        self.directory: Final = Path(options.directory)
+        self.options: Final = options
+        self.bodies: Final = self.directory / "blobs"
+        self.kept: dict[str, int] = {}
+        self.octets = 0
+        self.parked: list[str] | None = []
+        self.dirty = False
+        self._files: Final = files
+        self._folders: Final = folders
+        self._ages: list[tuple[int, str]] = []  # a heap: ns of the last write, name
+        self._looked = 0.0
+        self._said = False
+        self._reader: ThreadPoolExecutor | None = None
+        self._late: list[str] = []
+        try:
+            self._make()
+            for place in (self.directory, self.bodies):
+                with os.scandir(place) as entries:
+                    for entry in entries:
+                        if is_blob(entry.name) or (entry.name.endswith(".seg") and segment_range(entry.name)[0] > 0):
+                            self._note(entry.name, entry.stat())
+            here, there = self.directory.stat().st_dev, folders.journal.stat().st_dev
+        except OSError as error:
+            raise InvalidOption(
+                f"what the journal lets go of cannot be kept in {str(self.directory)!r}: {error.strerror}",
+                remedy="let journal-retention-directory be one that the broker can write to",
+            ) from None
+        if here != there:
+            raise InvalidOption(
+                f"{str(self.directory)!r} is on another file system than the journal: files are moved, not copied",
+                remedy="let journal-retention-directory be a place beside the journal",
+            )
+
+    def _make(self) -> None:
+        self.bodies.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
+
+    # -- what is kept: the thread of the store -------------------------------------------------------------------------
+
+    def keep(self, name: str, path: Path) -> bool:
+        """Take the file ``name``, which the journal does not need any more; False when it is to be removed."""
+        if not is_blob(name) and not is_written(name):
+            return False
+        try:
+            state = path.stat()
+            os.rename(path, self.path(name))
+        except FileNotFoundError:
+            return not path.exists() or self._again(name, path)
+        except OSError as error:
+            self._tell(name, error)
+            return False
+        self._note(name, state)
+        if self.parked is not None and not is_blob(name):
+            self.parked.append(name)
+        self.dirty = True
+        self.look(force=True)
+        return True
+
+    def _again(self, name: str, path: Path) -> bool:
+        """Somebody removed the directory: make it again."""
+        try:
+            self._make()
+            state = path.stat()
+            os.rename(path, self.path(name))
+        except OSError as error:
+            self._tell(name, error)
+            return False
+        self._note(name, state)
+        self.dirty = True
+        return True
+
+    def _tell(self, name: str, error: OSError) -> None:
+        if not self._said:  # once: with each file that follows it would be the same
+            self._said = True
+            log.error("%s cannot be kept in %s and is removed: %s", name, self.directory, error.strerror)
+
+    def _note(self, name: str, state: os.stat_result) -> None:
+        self.octets += state.st_size - self.kept.get(name, 0)
+        self.kept[name] = state.st_size
+        heapq.heappush(self._ages, (state.st_mtime_ns, name))
+
+    def look(self, *, force: bool = False) -> None:
+        """Remove what is too old, or too much; now and then, unless there is a reason (``force``)."""
+        now = time.monotonic()
+        if not force and now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        period, limit = self.options.period_ms, self.options.limit
+        oldest = time.time_ns() - period * NS_A_MS if period > 0 else 0
+        while self._ages and (self._ages[0][0] < oldest or 0 < limit < self.octets):
+            self._remove(heapq.heappop(self._ages)[1])
+
+    def give_up(self) -> bool:
+        """The disk is full: remove the oldest file; False when there is none."""
+        if not self._ages:
+            return False
+        self._remove(heapq.heappop(self._ages)[1])
+        return True
+
+    def _remove(self, name: str) -> None:
+        self.octets -= self.kept.pop(name, 0)
+        self.path(name).unlink(missing_ok=True)
+
+    def sync(self) -> None:
+        """Make the names durable, if there are new ones."""
+        if not self.dirty:
+            return
+        self.dirty = False
+        for place in (self.directory, self.bodies):
+            with suppress(OSError):  # somebody may have removed it; the next file that comes makes it anew
+                descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    # -- the start -----------------------------------------------------------------------------------------------------
+
+    def before_recovery(self, port: JournalPort) -> None:
+        """Note what of the journal was written too late to count."""
+        self._late = late_files(port)
+
+    def recovered(self, report: RecoveryReport) -> None:
+        """Forget what recovery removed because it was never confirmed; what it removed else stays."""
+        self._files.worker.ask(lambda: self._forget(report))
+
+    def _forget(self, report: RecoveryReport) -> None:
+        parked, self.parked = self.parked or [], None
+        for name in unconfirmed(parked, report, self._late):
+            self._remove(name)
+            self._ages = [one for one in self._ages if one[1] != name]
+        heapq.heapify(self._ages)
+
+    # -- reading: the loop ---------------------------------------------------------------------------------------------
+
+    def path(self, name: str) -> Path:
+        """Return where the file ``name`` is kept."""
+        return (self.bodies if is_blob(name) else self.directory) / name
+
+    def extents(self) -> list[Extent]:
+        """Return the segments in the order of the log."""
+        names = [name for name in self._folders.names() if is_written(name)]  # first: what is moved is there then
+        names += [name for name in list(self.kept) if not is_blob(name)]
+        found: list[Extent] = []
+        for name in sorted(dict.fromkeys(names), key=lambda one: int(segment_range(one)[0])):
+            for path in (self._folders.path(name), self.path(name)):
+                try:
+                    found.append(Extent(name, path.stat().st_mtime_ns // NS_A_MS))
+                    break
+                except FileNotFoundError:
+                    continue
+        return found
+
+    def fetch(self, name: str, offset: int, length: int) -> Reading:
+        """Begin to read octets of a file, wherever it is by now."""
+        if self._reader is None:
+            self._reader = ThreadPoolExecutor(1, "entrepot-replay")
+        there = self._files.reader(name)
+        return Reading(self._reader.submit(_read, partial(there, offset, length), self.path(name), offset, length))
+
+    def close(self) -> None:
+        """Let go of the thread that reads."""
+        if self._reader is not None:
+            self._reader.shutdown(wait=False, cancel_futures=True)
+
+    def report(self) -> dict[str, object]:
+        """Return where it is, its limits, and how much is kept; octets, ms."""
+        return {
+            "directory": str(self.directory),
+            "period_ms": self.options.period_ms,
+            "limit_octets": self.options.limit,
+            "files": len(self.kept),
+            "octets": self.octets,
+            "oldest_ms": self._ages[0][0] // NS_A_MS if self._ages else 0,
+        }
+
+
+def retain(disk: Disk, options: RetentionOptions | None) -> Retention | None:
+    """Keep what ``disk`` lets go of from now on, before it is recovered; None: nothing. Raises InvalidOption."""
+    if options is None:
+        return None
+    kept = Retention(options, disk.files)
+    kept.before_recovery(disk)
+    disk.files.keeper = kept
+    disk.worker.reserve.others = kept.give_up
+    return kept
+
+
+def settle(kept: Retention | None, report: RecoveryReport) -> None:
+    """The journal was read back: what is kept of what that removed is known by ``report``."""
+    if kept is not None:
+        kept.recovered(report)
+
+
+def _read(there: Callable[[], bytes], path: Path, offset: int, length: int) -> bytes:
+    try:
+        with path.open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), length, offset)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        return there()
+    except StorageError:
+        if not path.exists():  # it was moved between the two looks, if it is there now
+            raise
+    try:
+        with path.open("rb", buffering=0) as file:
+            return os.pread(file.fileno(), length, offset)
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error

@@ -1,0 +1,281 @@
+"""What the journal lets go of, kept on a real file system: moved, bounded, over restarts and crashes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from entrepot.base.errors import InvalidOption
+from entrepot.config.model import RetentionOptions
+from entrepot.core.records import FIRST_QUEUE
+from entrepot.io.disk import Disk
+from entrepot.io.retention import LOOK_S, Retention, retain
+from entrepot.journal.index import segment_range
+from entrepot.journal.log import JournalCore, JournalOptions
+from entrepot.journal.ports import RecoveryReport
+from entrepot.journal.retained import Scan
+from journals import Confirmed, Told, message
+
+KIB = 1024
+QUEUE = FIRST_QUEUE
+ADDRESS = "Q"
+
+
+class Opened:
+    """A journal on a directory, whose files are kept beside it."""
+
+    def __init__(self, home: Path, *, period_ms: int = 0, limit: int = 0, segment_bytes: int = 16 * KIB) -> None:
+        self.home = home
+        self.disk = Disk(home / "data", lambda call: None, name="test", reserve_bytes=64 * KIB)
+        kept = retain(self.disk, RetentionOptions(str(home / "kept"), period_ms, limit))
+        assert kept is not None
+        self.retention = kept
+        options = JournalOptions(node="n", segment_bytes=segment_bytes, batch_bytes=4 * KIB, segments_min=2)
+        self.journal = JournalCore(self.disk, options)
+        self.told = Told()
+        self.report = self.journal.recover(self.told)
+        self.retention.recovered(self.report)
+        self.waiter = Confirmed()
+
+    def confirm(self) -> None:
+        self.journal.confirm(self.waiter, b"")
+        for _ in range(10):
+            while self.journal.flush():
+                self.disk.drain()
+            self.disk.drain()
+
+    def store(self, first: int, last: int, size: int = 1000) -> None:
+        for number in range(first, last + 1):
+            made = message(number, size)
+            made.address = ADDRESS
+            self.journal.store(made, [QUEUE])
+        self.confirm()
+
+    def settle(self, first: int, last: int) -> None:
+        for number in range(first, last + 1):
+            self.journal.settle(number, QUEUE)
+        self.confirm()
+
+    def compact(self) -> None:
+        for _ in range(1000):
+            if not self.journal.compact(64 * KIB) and not self.journal.compacting():
+                break
+            self.confirm()
+        self.confirm()
+
+    def kept(self) -> list[str]:
+        return sorted(path.name for path in self.retention.directory.glob("*.seg"))
+
+    def found(self) -> list[int]:
+        """Return the numbers of all messages that can be read again."""
+        self.journal.tail.hand_over()
+        active = self.journal.tail.active
+        extents = [
+            one._replace(end=int(active.end)) if one.name == active.name else one for one in self.retention.extents()
+        ]
+        scan = Scan(self.retention, extents, FIRST_QUEUE)
+        numbers: list[int] = []
+        for each in scan.messages(ADDRESS):
+            if each is None:
+                time.sleep(0.0005)
+            else:
+                numbers.append(int(each.number))
+        assert scan.passed == []
+        return numbers
+
+    def kill(self) -> None:
+        """The process dies: what was asked for is done, and nothing more."""
+        self.disk.drain()
+        self.disk.close()
+
+    def close(self) -> None:
+        self.journal.close()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    made = Opened(tmp_path)
+    yield made
+    made.disk.close()
+
+
+def test_what_was_settled_can_be_read_again_over_restarts(opened: Opened) -> None:
+    opened.store(1, 100)
+    opened.settle(1, 100)
+    opened.store(101, 200)
+    kept = opened.kept()
+    assert len(kept) > 4
+    assert not {path.name for path in (opened.home / "data" / "journal").glob("*.seg")} & set(kept)
+    assert opened.found() == list(range(1, 201))
+    opened.close()
+    again = Opened(opened.home)
+    assert again.kept() == kept
+    assert again.told.messages
+    assert again.found() == list(range(1, 201))
+    again.close()
+
+
+def test_a_compacted_segment_says_nothing_twice(opened: Opened) -> None:
+    opened.store(1, 200)
+    for number in range(1, 201):
+        if number % 10:
+            opened.journal.settle(number, QUEUE)
+    opened.confirm()
+    opened.compact()
+    names = [path.name for path in (opened.home / "data" / "journal").glob("*.seg")]
+    assert any(segment_range(name)[3] for name in names), "nothing was compacted"
+    assert opened.found() == list(range(1, 201))
+    for number in range(10, 201, 10):
+        opened.journal.settle(number, QUEUE)
+    opened.store(201, 230)
+    assert opened.found() == list(range(1, 231))
+    assert not any(segment_range(name)[3] for name in opened.kept())
+
+
+def test_a_size_is_held_and_the_oldest_goes_first(tmp_path: Path) -> None:
+    opened = Opened(tmp_path, limit=50 * KIB)
+    opened.store(1, 200)
+    opened.settle(1, 200)
+    opened.store(201, 205)
+    assert sum(path.stat().st_size for path in opened.retention.directory.rglob("*.*")) <= 50 * KIB
+    found = opened.found()
+    assert found == list(range(found[0], 206))
+    assert 100 < found[0] < 190
+    assert opened.retention.report()["octets"] == sum(
+        path.stat().st_size for path in opened.retention.directory.rglob("*.seg")
+    )
+    opened.close()
+
+
+def test_what_is_too_old_goes_without_anything_new(tmp_path: Path) -> None:
+    opened = Opened(tmp_path, period_ms=3_600_000)
+    opened.store(1, 60)
+    opened.settle(1, 60)
+    names = opened.kept()
+    assert len(names) > 2
+    opened.close()
+    old = time.time() - 3_700
+    os.utime(opened.retention.directory / names[0], (old, old))
+    again = Opened(tmp_path, period_ms=3_600_000)
+    again.retention._looked = time.monotonic() - LOOK_S - 1
+    again.disk.look_at_space()
+    again.disk.drain()
+    assert again.kept() == names[1:]
+    again.close()
+
+
+def test_large_bodies_are_kept_and_those_that_were_only_begun_are_not(opened: Opened) -> None:
+    overflow = opened.journal.overflow
+    for blob in (7, 8):
+        overflow.create(blob)
+        overflow.write(blob, b"x" * 5000)
+    overflow.seal(7)
+    large = message(7, 10)
+    rare = large.need_rare()
+    rare.large_id, rare.large_length, rare.large_checked = 7, 5000, True
+    opened.journal.store(large, [QUEUE])
+    overflow.release(7)
+    overflow.release(8)
+    opened.confirm()
+    opened.settle(7, 7)
+    assert [path.name for path in opened.retention.bodies.iterdir()] == ["7.blob"]
+    fetch = opened.retention.fetch("7.blob", 0, 100)
+    while not fetch.done():
+        time.sleep(0.001)
+    assert fetch.octets() == b"x" * 100
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_crash_between_the_settlement_and_the_move_loses_nothing(tmp_path: Path, moved: bool) -> None:
+    """The list of gaps says that a segment may go; the process dies before, or after it is moved."""
+    opened = Opened(tmp_path)
+    opened.store(1, 60)
+    files = {path.name: path.read_bytes() for path in (tmp_path / "data" / "journal").glob("*.seg")}
+    opened.settle(1, 60)
+    opened.store(61, 62)
+    gone = opened.kept()
+    assert len(gone) > 2
+    opened.kill()
+    if not moved:
+        for name in gone:
+            shutil.move(tmp_path / "kept" / name, tmp_path / "data" / "journal" / name)
+            assert (tmp_path / "data" / "journal" / name).read_bytes().rstrip(b"\0")[:64] == files[name][:64]
+    again = Opened(tmp_path)
+    again.disk.drain()
+    assert set(again.kept()) >= set(gone)
+    assert again.found() == list(range(1, 63))
+    again.close()
+
+
+def test_what_was_never_confirmed_is_not_kept(tmp_path: Path) -> None:
+    opened = Opened(tmp_path)
+    opened.store(1, 40)
+    opened.kill()
+    journal = tmp_path / "data" / "journal"
+    names = sorted(path.name for path in journal.glob("*.seg"))
+    torn = names[1]
+    report = RecoveryReport()
+    report.torn_segment = torn
+    retention = Retention(RetentionOptions(str(tmp_path / "other")), opened.disk.files)
+    for name in names:
+        assert retention.keep(name, journal / name)
+    retention._forget(report)
+    assert sorted(path.name for path in retention.directory.glob("*.seg")) == names[:1]
+    assert list(retention.kept) == names[:1]
+
+
+def test_a_directory_that_somebody_removes_is_made_again(opened: Opened) -> None:
+    opened.store(1, 60)
+    shutil.rmtree(opened.retention.directory)
+    opened.settle(1, 60)
+    opened.store(61, 62)
+    assert opened.found() == list(range(1, 63))
+
+
+def test_a_file_that_cannot_be_kept_is_removed_and_the_broker_goes_on(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened.store(1, 60)
+    shutil.rmtree(opened.retention.directory)
+    opened.retention.directory.write_text("in the way")
+    opened.settle(1, 60)
+    opened.store(61, 62)
+    assert opened.disk.worker.failure is None
+    assert len(list((opened.home / "data" / "journal").glob("*.seg"))) < 4
+    assert len([one for one in caplog.records if "cannot be kept" in one.message]) == 1
+
+
+def test_a_full_disk_takes_from_what_is_kept_first(opened: Opened) -> None:
+    opened.store(1, 60)
+    opened.settle(1, 60)
+    names = opened.kept()
+    assert opened.disk.worker.reserve.give_up()
+    assert opened.kept() == names[1:]
+    assert not opened.disk.worker.reserve.tight
+    for _ in names[1:]:
+        assert opened.disk.worker.reserve.give_up()
+    assert opened.kept() == []
+    assert (opened.home / "data" / "journal" / "reserve").exists()
+    assert opened.disk.worker.reserve.give_up()
+    assert opened.disk.worker.reserve.tight
+
+
+def test_another_file_system_is_refused(tmp_path: Path) -> None:
+    other = Path("/dev/shm")
+    if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system only")
+    disk = Disk(tmp_path / "data", lambda call: None)
+    place = other / f"entrepot-{os.getpid()}"
+    try:
+        with pytest.raises(InvalidOption, match="another file system"):
+            retain(disk, RetentionOptions(str(place)))
+        with pytest.raises(InvalidOption, match="cannot be kept"):
+            retain(disk, RetentionOptions("/proc/nowhere"))
+    finally:
+        disk.close()
+        shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,166 @@
+"""Messages read again from the files of a journal: which are found, and where a file makes no sense."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.errors import StorageError
+from entrepot.journal import retained
+from entrepot.journal.ports import RecoveryReport
+from entrepot.journal.retained import Archive, Extent, Scan, is_written, unconfirmed
+from journals import World, message
+
+RESERVED = 16
+QUEUE = 20
+
+
+class Octets:
+    def __init__(self, octets: bytes | None) -> None:
+        self._octets = octets
+
+    def done(self) -> bool:
+        return True
+
+    def octets(self) -> bytes:
+        if self._octets is None:
+            raise StorageError("gone")
+        return self._octets
+
+
+class Files(Archive):
+    """Files in memory."""
+
+    def __init__(self, world: World) -> None:
+        self.files = {name: world.disk.read(name, 0, world.disk.size(name)) for name in world.disk.names()}
+
+    def extents(self) -> list[Extent]:
+        return [Extent(name, 0) for name in sorted(self.files) if is_written(name)]
+
+    def fetch(self, name: str, offset: int, length: int) -> Octets:
+        found = self.files.get(name)
+        return Octets(None if found is None else found[offset : offset + length])
+
+    def report(self) -> dict[str, object]:
+        return {}
+
+
+def store(world: World, number: int, *queues: int, size: int = 100, durable: bool = True, address: str = "Q") -> None:
+    made = message(number, size, durable=durable)
+    made.address = address
+    world.journal.store(made, list(queues))
+
+
+def numbers(files: Files, address: str = "Q") -> tuple[list[int], list[str]]:
+    scan = Scan(files, files.extents(), RESERVED)
+    return [int(each.number) for each in scan.messages(address) if each is not None], scan.passed
+
+
+def test_what_is_for_an_address_and_was_sent_is_found() -> None:
+    world = World(segment_bytes=1 << 16)
+    store(world, 1, QUEUE)
+    store(world, 2, 2)  # of a branch that is prepared
+    store(world, 3, QUEUE, address="Qs")
+    store(world, 4, 1, QUEUE)
+    paged = message(5)
+    paged.address = "Q"
+    world.journal.page(paged, [QUEUE])
+    world.journal.settle(1, QUEUE)
+    store(world, 6, QUEUE + 1)
+    world.confirm()
+    assert numbers(Files(world)) == ([1, 4, 6], [])
+    assert numbers(Files(world), "Qs") == ([3], [])
+
+
+@pytest.mark.parametrize("read", [64, 500, 4096, 1 << 20])
+def test_batches_of_any_length_are_found_however_much_is_read_at_once(
+    monkeypatch: pytest.MonkeyPatch, read: int
+) -> None:
+    monkeypatch.setattr(retained, "READ", read)
+    world = World(segment_bytes=4096)
+    for number in range(1, 80):
+        store(world, number, QUEUE, size=number * number % 3000)
+        if number % 3 == 0:
+            world.confirm()
+    world.confirm()
+    files = Files(world)
+    assert len(files.extents()) > 3
+    assert numbers(files) == (list(range(1, 80)), [])
+
+
+def bracket(world: World, first: int, last: int, *, end: bool) -> None:
+    parts = world.journal.parts
+    parts.begin({9: True})
+    for number in range(first, last + 1):
+        parts.enter()
+        store(world, number, QUEUE, size=1500)
+        parts.leave()
+    if end:
+        parts.enter()
+        parts.end()
+
+
+def test_a_large_transaction_counts_when_its_end_is_there_in_a_later_file_too() -> None:
+    world = World(segment_bytes=4096)
+    store(world, 1, QUEUE)
+    bracket(world, 2, 10, end=True)
+    store(world, 11, QUEUE)
+    world.confirm()
+    files = Files(world)
+    assert len(files.extents()) > 2
+    assert numbers(files) == (list(range(1, 12)), [])
+
+
+def test_a_large_transaction_without_its_end_never_was() -> None:
+    world = World(segment_bytes=4096)
+    store(world, 1, QUEUE)
+    bracket(world, 2, 10, end=False)
+    store(world, 11, QUEUE)
+    world.confirm()
+    files = Files(world)
+    assert numbers(files) == ([1, 11], [])
+
+
+def test_damage_ends_a_file_and_not_the_others() -> None:
+    world = World(segment_bytes=4096)
+    for number in range(1, 40):
+        store(world, number, QUEUE, size=300)
+        world.confirm()
+    files = Files(world)
+    first, second, third = [one.name for one in files.extents()][:3]
+    whole, _ = numbers(files)
+    octets = bytearray(files.files[first])
+    octets[2000] ^= 1
+    files.files[first] = bytes(octets)
+    del files.files[second]
+    files.extents = lambda: [Extent(name, 0) for name in sorted([*files.files, second])]  # type: ignore[method-assign]
+    found, passed = numbers(files)
+    assert 0 < len(found) < len(whole)
+    assert found[-1] == whole[-1]
+    assert third not in str(passed)
+    assert len(passed) == 2
+    assert passed[1] == "gone"
+
+
+def test_a_file_is_read_up_to_its_end() -> None:
+    world = World(segment_bytes=1 << 16)
+    ends = []
+    for number in range(1, 4):
+        store(world, number, QUEUE)
+        world.confirm()
+        ends.append(int(world.journal.tail.active.end))
+    files = Files(world)
+    name = files.extents()[0].name
+    for count, end in enumerate(ends, 1):
+        scan = Scan(files, [Extent(name, 0, end)], RESERVED)
+        assert len([each for each in scan.messages("Q") if each is not None]) == count
+
+
+def test_what_recovery_discarded_behind_a_torn_tail_was_never_confirmed() -> None:
+    names = [f"{at:09}-{at:09}-00000000000001-00000000000000.seg" for at in (3, 7, 8)]
+    report = RecoveryReport()
+    assert unconfirmed(names, report, []) == []
+    assert unconfirmed(names, report, names[2:]) == names[2:]
+    report.torn_segment = names[1]
+    assert unconfirmed(names, report, []) == names[1:]
+    assert not is_written("000000001-000000003-00000000000001-00000000000009.seg")
+    assert not is_written("7.blob")
