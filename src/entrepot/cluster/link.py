@@ -386,7 +386,7 @@ class LinkCore(Forwarder):
         if self.state is not State.OPEN and not (feed.stays and self.state not in (State.DRAINING, State.CLOSED)):
             raise Fault(f"link {self.name}: a feed needs an open link, it is {self.state.value}")
         self.feeds[feed] = None
-        feed.window.pauses = Pause.LINK if self.flow.reasons else 0  # it may have been here before
+        feed.window.pauses = feed.holds | (Pause.LINK if self.flow.reasons else 0)  # it may have been here before
         try:
             self.broker.subscribe(feed)
         except EntrepotError:
@@ -529,6 +529,25 @@ class LinkCore(Forwarder):
         queue = consumer.queue
         if queue is not None:
             queue.give_back(consumer, number, False)
+        self._arrived(feed, now)
+        return feed
+
+    def returned(self, confirmation: int, now: Instant, *, failed: bool) -> Feed | None:
+        """The peer gives a message back, unharmed: it is in its queue again. ``failed``: that counts as an attempt.
+
+        Return the feed that brought it; None when ``confirmation`` stands for nothing of ours. Pause that feed before:
+        else it brings the message again at once.
+        """
+        found = self.under_way.pop(confirmation, None)
+        if found is None:
+            return None
+        consumer, number = found
+        feed = consumer.feed
+        feed.under_way -= 1
+        self.counts.requeued += 1
+        queue = consumer.queue
+        if queue is not None:
+            queue.give_back(consumer, number, failed)
         self._arrived(feed, now)
         return feed
 
