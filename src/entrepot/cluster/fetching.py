@@ -19,6 +19,8 @@ class Fetcher(Protocol):
     """The upstream of a federation, or a broker of Artemis from which messages are drawn; all within a turn."""
 
     started: bool
+    auto_start: bool
+    """Whether it is started with the broker."""
 
     @property
     def name(self) -> str:

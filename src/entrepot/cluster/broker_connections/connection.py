@@ -239,7 +239,9 @@ class _Ears(CallerPort):
 class BrokerConnection(Dialled):
     """One of them, while it is started. ``feeds``, ``takings``: by the keys of what is wanted."""
 
-    def __init__(self, broker: BrokerCore, entry: AmqpConnectionEntry, link: LinkCore, driver: Perform, say: Say) -> None:
+    def __init__(
+        self, broker: BrokerCore, entry: AmqpConnectionEntry, link: LinkCore, driver: Perform, say: Say
+    ) -> None:
         """``driver`` performs what the link decides; ``say``: what an operator should know: who, and what."""
         super().__init__(broker, link)
         self.entry: Final = entry

@@ -21,7 +21,7 @@ class AmqpConnector:
     def __init__(self, entry: AmqpConnectionEntry) -> None:
         self.entry: Final = entry
         self.name: Final = entry.name
-        self.auto_start: Final = entry.options.auto_start
+        self.auto_start = entry.options.auto_start
         self.connection: BrokerConnection | None = None
         self.started = False
         self.since: Instant = NEVER

@@ -53,15 +53,15 @@ class Federations:
         if entries.upstreams or self.upstreams:
             from entrepot.cluster.federation.connector import FederationConnector  # noqa: PLC0415 - see above
 
-            new += _replaced(self.upstreams, entries.upstreams, FederationConnector, now)
+            new += replaced(self.upstreams, entries.upstreams, FederationConnector, now)
         if entries.downstreams or self.downstreams:
             from entrepot.cluster.federation.downstream import DownstreamConnector  # noqa: PLC0415 - see above
 
-            new += _replaced(self.downstreams, entries.downstreams, DownstreamConnector, now)
+            new += replaced(self.downstreams, entries.downstreams, DownstreamConnector, now)
         return new
 
 
-def _replaced(had: list[Any], wanted: Sequence[Any], make: Callable[[Any], Any], now: Instant) -> list[Any]:
+def replaced(had: list[Any], wanted: Sequence[Any], make: Callable[[Any], Any], now: Instant) -> list[Any]:
     """Leave what is not ``wanted`` as it is any more, and return what is made in its place."""
     same = {one.name: one for one in had if one.entry in wanted}
     for one in had:

@@ -1,4 +1,4 @@
-"""Two brokers with a connection of AMQP between them, without a socket: octets go over, or are lost, when a test says."""
+"""Two brokers with a connection of AMQP between them, without a socket: octets go over, or are lost, as it says."""
 
 from __future__ import annotations
 

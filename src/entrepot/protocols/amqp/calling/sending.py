@@ -142,9 +142,7 @@ class Sending(Link):
                 outflow.delivery = -1
                 connection.encoder.transfer(out, session.channel, self.handle, delivery, False, not last, piece)
             else:
-                connection.encoder.write_with(
-                    out, session.channel, Transfer(handle=self.handle, more=not last), piece
-                )
+                connection.encoder.write_with(out, session.channel, Transfer(handle=self.handle, more=not last), piece)
             if last:
                 self._outflow = None
                 outflow.finish()

@@ -94,7 +94,7 @@ class AmqpCaller(AmqpServerSession):
         self.node: str = ""  # of the broker there, where it is one of ours
         self.product: str = ""
         self.under_way: dict[int, Sending] = {}
-        self._proof: Proof | None = None
+        self._proving: Proof | None = None
         self._named: dict[str, Link] = {}  # links that the peer has not answered
         self._handles: dict[int, int] = {}  # its handle -> ours
         self._handle: i64 = 0
@@ -150,7 +150,7 @@ class AmqpCaller(AmqpServerSession):
             return
         if chosen in SCRAM:
             proof = Proof(SCRAM[chosen], login.user, login.password, self.broker.entropy.token(NONCE_OCTETS))
-            self._proof = proof
+            self._proving = proof
             response = proof.first()
         else:
             response = initial_response(chosen, login.user, login.password)
@@ -158,7 +158,7 @@ class AmqpCaller(AmqpServerSession):
         self.sasl(SaslInit(mechanism=chosen, initial_response=response, hostname=self.peer))
 
     def _show(self, challenge: bytes) -> None:
-        proof = self._proof
+        proof = self._proving
         try:
             if proof is None:
                 raise AccessDenied("a challenge came that nothing asked for")
@@ -167,7 +167,7 @@ class AmqpCaller(AmqpServerSession):
                 self.sasl(SaslResponse(response=proof.answer(challenge)))
                 return
             proof.check(challenge)
-            self._proof = None
+            self._proving = None
             self.sasl(SaslResponse(response=b""))
         except Refused as refusal:
             self.end(f"the peer cannot be trusted: {refusal.message}")
@@ -177,14 +177,14 @@ class AmqpCaller(AmqpServerSession):
             who = f"the user {self.login.user!r}" if self.login.user else "somebody without a name"
             self.end(f"the peer does not let in {who}")
             return
-        proof = self._proof
+        proof = self._proving
         if proof is not None:
             try:
                 proof.check(said.additional_data or b"")  # some say it with the outcome
             except Refused as refusal:
                 self.end(f"the peer cannot be trusted: {refusal.message}")
                 return
-        self._proof = None
+        self._proving = None
         self.step = PROVED
         self.outlet.out.write(header(PROTOCOL_AMQP))
         self.step = GREETED
