@@ -60,12 +60,19 @@ class Pair:
 
     def __init__(self, home: Path, near: str, far: str) -> None:
         self.far = made(far, home / "far", "far")
-        self.far.start().await_ready()
         self.cable = Cable(self.far.port)
         self.near = made(near, home / "near", "near", CONNECTION.format(port=self.cable.port))
-        self.near.start().await_ready()
 
-    def close(self) -> None:
+    def __enter__(self) -> Pair:
+        try:
+            self.far.start().await_ready()
+            self.near.start().await_ready()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *unused: object) -> None:
         self.cable.close()
         self.near.kill()
         self.far.kill()
@@ -96,45 +103,41 @@ class Pair:
 
 @pytest.mark.parametrize(("near", "far"), WAYS)
 def test_messages_cross_in_both_directions(tmp_path: Path, near: str, far: str) -> None:
-    pair = Pair(tmp_path, near, far)
-    try:
-        bodies = ["a", b"\0\xff", "x" * 500_000, b"y" * 3_000_000, "z"]
+    bodies = ["a", b"\0\xff", "x" * 500_000, b"y" * 3_000_000, "z"]
+    with Pair(tmp_path, near, far) as pair:
         pair.send(pair.near, "out.a", *bodies)
         assert pair.read(pair.far, "out.a", len(bodies)) == bodies
         pair.send(pair.far, "in", *bodies)
         assert pair.read(pair.near, "in", len(bodies)) == bodies
-    finally:
-        pair.close()
 
 
 @pytest.mark.parametrize(("near", "far"), WAYS)
 def test_cut_and_killed_nothing_is_lost(tmp_path: Path, near: str, far: str) -> None:
-    pair = Pair(tmp_path, near, far)
     sent: dict[str, list[str]] = {"out.a": [], "in": []}
 
-    def send(count: int) -> None:
+    def send(pair: Pair, count: int) -> None:
         for where, broker in (("out.a", pair.near), ("in", pair.far)):
             more = [f"{len(sent[where]) + number}" for number in range(count)]
             pair.send(broker, where, *more)
             sent[where] += more
 
-    try:
+    with Pair(tmp_path, near, far) as pair:
         for _ in range(2):
-            send(30)
+            send(pair, 30)
             pair.cable.deaf = True
-            send(20)
+            send(pair, 20)
             pair.cable.cut()
-            send(10)
+            send(pair, 10)
             pair.cable.heal()
-            send(30)
+            send(pair, 30)
         time.sleep(1.0)
-        send(100)
+        send(pair, 100)
         pair.far.kill()
         pair.far.start().await_ready()
-        send(50)
+        send(pair, 50)
         pair.near.kill()
         pair.near.start().await_ready()
-        send(50)
+        send(pair, 50)
         came = {
             "out.a": pair.read(pair.far, "out.a", len(sent["out.a"])),
             "in": pair.read(pair.near, "in", len(sent["in"])),
@@ -142,8 +145,5 @@ def test_cut_and_killed_nothing_is_lost(tmp_path: Path, near: str, far: str) -> 
         with never():
             for where, bodies in sent.items():
                 assert set(came[where]) == set(bodies), f"{where}: lost {set(bodies) - set(came[where])}"
-        print({where: len(came[where]) - len(sent[where]) for where in sent}, "came twice")
         assert not pair.read(pair.near, "out.a", 1, 1.0)
         assert not pair.read(pair.far, "in", 1, 1.0)
-    finally:
-        pair.close()
