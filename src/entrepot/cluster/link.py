@@ -533,10 +533,9 @@ class LinkCore(Forwarder):
         return feed
 
     def returned(self, confirmation: int, now: Instant, *, failed: bool) -> Feed | None:
-        """The peer gives a message back, unharmed: it is in its queue again. ``failed``: that counts as an attempt.
+        """The peer gives a message back: it is in its queue again. ``failed``: that counts as an attempt.
 
-        Return the feed that brought it; None when ``confirmation`` stands for nothing of ours. Pause that feed before:
-        else it brings the message again at once.
+        Return the feed that brought it, if there is one. Pause that before: else it brings the message again at once.
         """
         found = self.under_way.pop(confirmation, None)
         if found is None:

@@ -24,37 +24,29 @@ from mypy_extensions import i64
 from entrepot.base.environment import SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint, authority
+from entrepot.cluster.broker_connections.feed import QueueFeed
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.broker_connections.wanted import Wanted, Wish
-from entrepot.cluster.carrying.bridge import REFUSALS_MAX, has_letters
+from entrepot.cluster.carrying.bridge import has_letters
 from entrepot.cluster.dialled import Dialled, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
 from entrepot.cluster.link import Effect, LinkCore, State
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import BrokerCore
-from entrepot.core.queue.consumer import Measurement, Objection, Pause, Source
-from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.consumer import Objection, Pause
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, Destination
-from entrepot.model.message import LANGUAGE_AMQP, Message
+from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
-from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.session import AmqpCaller, Login
 from entrepot.protocols.amqp.calling.taking import Taking
-from entrepot.protocols.amqp.convert import AMQP_LANGUAGE
 from entrepot.protocols.amqp.options import AmqpOptions
-from entrepot.protocols.amqp.refusals import FORCED, INTERNAL, LIMIT, LOCKED, NOT_FOUND, UNAUTHORIZED
-from entrepot.protocols.large_body import COMMON, INFLATED_MAX, to_count
 from entrepot.protocols.session import Session, Shell
 
 WAYPOINT: Final = "qpid.waypoint"  # a router takes it for the store of an address
 QUEUE: Final = "queue"
-PREFETCH: Final = 2_000  # messages of one queue on their way; the peer's credit is below that, as a rule
-RETURNED: Final = 1 * SECOND  # a queue rests when the peer gave a message back: it would get it again at once
 IDLE_MS: Final = 30_000  # of silence, after which the peer is given up
 UUID_OCTETS: Final = 16
-PASSING: Final = (LIMIT, UNAUTHORIZED, INTERNAL, FORCED, LOCKED, NOT_FOUND)
-"""Why a message may be refused that has nothing to do with what it is itself: no room, no right, no queue."""
 LOOP: Final = "this connection leads to this broker itself"
 UNWANTED: Final = "its queue is gone here"
 HALTED: Final = (
@@ -65,80 +57,6 @@ HALTED: Final = (
 """Why an open connection takes nothing, and what helps."""
 Say = Callable[[str, str], None]
 Perform = Callable[[Dialled, list[Effect]], None]
-
-
-class QueueFeed(Feed):
-    """What one sender reads. ``sending``: its link at the peer, while there is one."""
-
-    def __init__(self, connection: BrokerConnection, queue: Queue, wish: Wish) -> None:
-        where = Destination(queue.definition.address, queue.routing, False, queue.name)
-        super().__init__(connection.link, [where], PREFETCH)
-        self.speaks = LANGUAGE_AMQP
-        self.stays = True
-        self.holds = Pause.PULL
-        self.connection = connection.link.name
-        self.wish: Final = wish
-        self.owner: Final = connection
-        self.sending: Sending | None = None
-        self.rest: _Rest | None = None
-        self.refused_last = 0  # the message that was refused last
-        self.refusals = 0  # of it, one after the other
-
-    def granted(self, credit: i64) -> None:
-        """The peer takes so many."""
-        window = self.window
-        if credit > 0:
-            window.lift(Pause.PULL)
-            window.reopen()
-        else:
-            window.pause(Pause.PULL)
-
-    def is_poison(self, number: int, condition: str) -> bool:
-        """Message ``number`` was refused. Return whether that is about the message, and was so too often by now."""
-        if condition in PASSING:
-            return False
-        if self.refused_last != number:
-            self.refused_last = number
-            self.refusals = 0
-        self.refusals += 1
-        return self.refusals >= REFUSALS_MAX
-
-    def consumed(self) -> Source | None:
-        """Return the queue that it reads; None: it is gone."""
-        return self.consumers[0].queue if self.consumers else None
-
-    def unlinked(self) -> None:
-        """There is no link over which it could send."""
-        self.sending = None
-        self.window.pause(Pause.PULL)
-
-    def measure(self, message: Message) -> Measurement | None:
-        """Return what must be counted of a large body before it crosses."""
-        if message.language is AMQP_LANGUAGE:
-            return None
-        return to_count(self.owner.broker, message, COMMON, INFLATED_MAX)
-
-    def halted(self) -> Objection | None:
-        """Return in words why nothing crosses."""
-        return self.owner.halted(self)
-
-    def ended(self, why: str) -> None:
-        """The queue was deleted."""
-        super().ended(why)
-        self.owner.soon()
-
-
-class _Rest(Alarm):
-    """A queue whose message came back reads on."""
-
-    def __init__(self, due: int, feed: QueueFeed) -> None:
-        super().__init__(due)
-        self.feed: Final = feed
-
-    def ring(self, now: int) -> None:
-        self.feed.rest = None
-        self.feed.window.lift(Pause.ANSWER)
-        self.feed.window.reopen()
 
 
 class _Look(Alarm):
@@ -361,13 +279,8 @@ class BrokerConnection(Dialled):
         feeds = list(self.feeds.values())
         self.feeds.clear()
         for feed in feeds:
-            self._stop_rest(feed)
+            feed.end_rest()
             self.link.remove(feed)
-
-    def _stop_rest(self, feed: QueueFeed) -> None:
-        rest, feed.rest = feed.rest, None
-        if rest is not None:
-            rest.cancelled = True
 
     def settled(self) -> None:
         """All arrived: the link closes at once."""
@@ -422,7 +335,7 @@ class BrokerConnection(Dialled):
         queue = self.broker.table.queues.get(wish.queue)
         if queue is None:
             return
-        feed = QueueFeed(self, queue, wish)
+        feed = QueueFeed(self.link, queue, wish, self.halted, self.soon)
         try:
             self.link.add(feed)
         except EntrepotError as error:
@@ -433,7 +346,7 @@ class BrokerConnection(Dialled):
     def _drop_feed(self, key: str, feed: QueueFeed) -> None:
         """Its queue is gone: what is on its way still arrives, or not; nobody here needs to know."""
         del self.feeds[key]
-        self._stop_rest(feed)
+        feed.end_rest()
         sending, feed.sending = feed.sending, None
         if sending is not None and self.caller is not None:
             self.caller.detach_link(sending)
@@ -541,9 +454,8 @@ class BrokerConnection(Dialled):
         feed = found[0].feed
         feed.window.pause(Pause.ANSWER)
         self.link.returned(number, self.now(), failed=failed)
-        if isinstance(feed, QueueFeed) and feed.rest is None and feed in self.link.feeds:
-            feed.rest = _Rest(self.now() + RETURNED, feed)
-            self.broker.timetable.add(feed.rest)
+        if isinstance(feed, QueueFeed) and feed in self.link.feeds:
+            feed.begin_rest(self.now())
 
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
         """A message is a dead letter now."""
