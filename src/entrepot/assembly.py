@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
+from entrepot.cluster.broker_connections.calls import Calls
 from entrepot.cluster.dialled import Dialled
-from entrepot.cluster.federation.federations import Federations, replaced
+from entrepot.cluster.federation.federations import Federations
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.advising import Advising
 from entrepot.cluster.networks.connector import NetworkConnector, Perform
@@ -59,8 +60,6 @@ from entrepot.protocols.stomp.server import StompSession
 
 if TYPE_CHECKING:
     from entrepot.artemis import ArtemisSide
-    from entrepot.cluster.broker_connections.connector import AmqpConnector
-    from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
     from entrepot.cluster.carrying.connector import CoreConnector
     from entrepot.cluster.carrying.draw_options import DrawEntry
     from entrepot.cluster.carrying.drawing import DrawConnector
@@ -247,9 +246,7 @@ class Assembly:
         self.core_connectors: Final = plan.core_connectors()
         self.federations: Final = Federations(None if plan.config is None else plan.config.federations)
         self.draws: Final = plan.draw_connectors()
-        self.amqp_connectors: Final[list[AmqpConnector]] = []
-        if plan.config is not None:
-            self.call(plan.config.amqp_connections, 0)
+        self.calls: Final = Calls(() if plan.config is None else plan.config.amqp_connections)
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
@@ -473,18 +470,7 @@ class Assembly:
     @property
     def fetchers(self) -> list[Fetcher]:
         """Return the connections over which messages come and none go."""
-        return [*self.federations.fetchers(), *self.draws, *self.amqp_connectors]
-
-    def call(self, wanted: Sequence[AmqpConnectionEntry], now: Instant) -> list[AmqpConnector]:
-        """Have the connections over AMQP that are ``wanted`` in place of those that there are; return the new ones.
-
-        Those that are the same go on; the others are stopped.
-        """
-        if not wanted and not self.amqp_connectors:
-            return []
-        from entrepot.cluster.broker_connections.connector import AmqpConnector  # noqa: PLC0415 - few brokers need it
-
-        return replaced(self.amqp_connectors, wanted, AmqpConnector, now)
+        return [*self.federations.fetchers(), *self.draws, *self.calls.connectors]
 
     def fetch(self, fetcher: Fetcher, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
         """Start one of ``fetchers``; ``perform`` carries out what it asks for."""

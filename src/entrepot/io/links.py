@@ -61,7 +61,7 @@ class Links:
         self.core_connectors: Final = made.core_connectors
         self.federations: Final = made.federations
         self.draws: Final = made.draws
-        self.amqp_connectors: Final = made.amqp_connectors
+        self.amqp_connectors: Final = made.calls.connectors
         self._made: Final = made
         self._bridge_hearings: BridgeHearings | None = None
         self._connections: dict[tuple[Dialled, int], Connection] = {}
@@ -209,7 +209,7 @@ class Links:
             self._carry(made)
 
     def _call(self, wanted: BrokerConfig) -> None:
-        for made in self._made.call(wanted.amqp_connections, int(self.turn.now)):
+        for made in self._made.calls.follow(wanted.amqp_connections, int(self.turn.now)):
             if made.auto_start:
                 self._fetch(made)
 

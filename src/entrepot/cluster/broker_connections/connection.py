@@ -30,7 +30,7 @@ from entrepot.cluster.broker_connections.wanted import Wanted, Wish
 from entrepot.cluster.carrying.bridge import has_letters
 from entrepot.cluster.dialled import Dialled, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
-from entrepot.cluster.link import Effect, LinkCore, State
+from entrepot.cluster.link import Effect, LinkCore, State, returned
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Objection, Pause
@@ -154,6 +154,30 @@ class _Ears(CallerPort):
         connection.perform(connection.link.failed(self.attempt, why, connection.now()))
 
 
+class Refusals:
+    """Links that the peer refused, or that cannot be now. ``due``: when each is asked for again; ``whys``: why."""
+
+    def __init__(self) -> None:
+        self.due: dict[str, Instant] = {}
+        self.whys: dict[str, str] = {}
+
+    def add(self, key: str, why: str, due: Instant) -> bool:
+        """A link is not there; return whether that is news."""
+        self.due[key] = due
+        is_news = self.whys.get(key) != why
+        self.whys[key] = why
+        return is_news
+
+    def forget(self, key: str) -> None:
+        """It is there, or nobody wants it any more."""
+        self.due.pop(key, None)
+        self.whys.pop(key, None)
+
+    def why(self, key: str) -> str:
+        """Return why a link that is wanted is not there; "" where nothing is against it."""
+        return self.whys.get(key, "")
+
+
 class BrokerConnection(Dialled):
     """One of them, while it is started. ``feeds``, ``takings``: by the keys of what is wanted."""
 
@@ -168,11 +192,10 @@ class BrokerConnection(Dialled):
         self.takings: dict[str, Taking] = {}
         self.received = 0  # over links that have ended
         self.parted: Callable[[], object] = _nothing  # called when it has ended for good
+        self.refusals: Final = Refusals()
         self.wanted: Final = Wanted(list(entry.elements), self.soon)
         self._driver: Final = driver
         self._say: Final = say
-        self._again: dict[str, Instant] = {}  # links that were refused: when they are asked for again
-        self._whys: dict[str, str] = {}  # why they are not there
         self._look: _Look | None = None
         self._leaving = False
         link.port = self
@@ -225,7 +248,7 @@ class BrokerConnection(Dialled):
         self.caller = caller
         place = self.link.place
         self.say(f"the connection to {'' if place is None else place.masked()} is open")
-        self._again.clear()
+        self.refusals.due.clear()
         self.link.opened(now)
         self.watch()
         self.look()
@@ -313,23 +336,19 @@ class BrokerConnection(Dialled):
         for key, taking in list(self.takings.items()):
             if key not in wishes:
                 taking.close(UNWANTED)
-        for key in [key for key in self._again if key not in wishes]:
-            self._settle(key)
+        for key in [key for key in self.refusals.due if key not in wishes]:
+            self.refusals.forget(key)
         now = self.now()
         for key, wish in list(wishes.items()):
             if wish.sends and key not in self.feeds:
                 self._feed(key, wish)
-            if self.link.state is not State.OPEN or self._is_linked(key):
+            if self.link.state is not State.OPEN or _is_linked(self, key):
                 continue
-            due = self._again.get(key, now)
+            due = self.refusals.due.get(key, now)
             if due > now:
                 self._look_at(due)
             else:
                 self._attach(key, wish)
-
-    def _is_linked(self, key: str) -> bool:
-        feed = self.feeds.get(key)
-        return key in self.takings or (feed is not None and feed.sending is not None)
 
     def _feed(self, key: str, wish: Wish) -> None:
         queue = self.broker.table.queues.get(wish.queue)
@@ -349,7 +368,7 @@ class BrokerConnection(Dialled):
         feed.end_rest()
         sending, feed.sending = feed.sending, None
         if sending is not None and self.caller is not None:
-            self.caller.detach_link(sending)
+            sending.close()
         self.link.remove(feed)
 
     def _attach(self, key: str, wish: Wish) -> None:
@@ -378,7 +397,7 @@ class BrokerConnection(Dialled):
 
     def attached(self, key: str) -> None:
         """The peer has the other end of a link."""
-        self._settle(key)
+        self.refusals.forget(key)
 
     def unlinked(self, key: str, why: str) -> None:
         """A link has ended: it is asked for again, unless nobody wants it any more."""
@@ -392,23 +411,14 @@ class BrokerConnection(Dialled):
         if key in self.wanted.wishes:
             self._put_off(key, why)
         else:
-            self._settle(key)
+            self.refusals.forget(key)
 
     def _put_off(self, key: str, why: str) -> None:
         pause: Duration = max(self.entry.options.retry_interval, SECOND)
-        self._again[key] = self.now() + pause
-        if self._whys.get(key) != why:
-            self._whys[key] = why
+        due = self.now() + pause
+        if self.refusals.add(key, why, due):
             self.say(f"the link {key}: {why}")
-        self._look_at(self._again[key])
-
-    def _settle(self, key: str) -> None:
-        self._again.pop(key, None)
-        self._whys.pop(key, None)
-
-    def why(self, key: str) -> str:
-        """Return why a link that is wanted is not there; "" where nothing is against it."""
-        return self._whys.get(key, "")
+        self._look_at(due)
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
@@ -453,7 +463,7 @@ class BrokerConnection(Dialled):
             return
         feed = found[0].feed
         feed.window.pause(Pause.ANSWER)
-        self.link.returned(number, self.now(), failed=failed)
+        returned(self.link, number, self.now(), failed=failed)
         if isinstance(feed, QueueFeed) and feed in self.link.feeds:
             feed.begin_rest(self.now())
 
@@ -476,7 +486,7 @@ class BrokerConnection(Dialled):
             why = f": {self.link.why}" if self.link.why else ""
             remedy = "start the other side, or see entrepot bridge list"
             return Objection("bridge-down", f"{who} is not open, it is {self.link.state.value}{why}", remedy)
-        why = self.why(feed.wish.key)
+        why = self.refusals.why(feed.wish.key)
         if why:
             return Objection("bridge-down", f"{who}: {why}", "look at the address there, and at the rights of the user")
         for reason, text, remedy in HALTED:
@@ -503,11 +513,16 @@ class BrokerConnection(Dialled):
             "duplex": any(wish.sends for wish in self.wanted.wishes.values()) and bool(self.takings),
             "demand": list(self.wanted.wishes),
             "demands": len(self.wanted.wishes),
-            "waiting": {key: why for key, why in self._whys.items() if why},
+            "waiting": dict(self.refusals.whys),
             "received": received,
             "duplicates": 0,
             "canary": "",
         }
+
+
+def _is_linked(connection: BrokerConnection, key: str) -> bool:
+    feed = connection.feeds.get(key)
+    return key in connection.takings or (feed is not None and feed.sending is not None)
 
 
 def _nothing() -> None:

@@ -32,7 +32,7 @@ def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[s
         why = f": {connection.link.why}" if connection.link.why else ""
         text = f"{who} is not there, it is {state.value}{why}"
         return [_told(connector, state.value, "down", text, "start the other side, or see entrepot bridge list")]
-    why = connection.why(key)
+    why = connection.refusals.why(key)
     if why:
         return [_told(connector, state.value, "not-drawn", f"{who}: {why}", LOOK_THERE)]
     return [_reading(connector, connection, key, who)]

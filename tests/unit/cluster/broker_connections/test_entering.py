@@ -232,7 +232,7 @@ def test_a_link_that_is_refused_is_asked_for_again_and_says_why() -> None:
     error = Error(condition="amqp:not-found", description="there is no Q here")
     strange.say(Detach(handle=HANDLE, closed=True, error=error))
     connection = strange.called.connection
-    assert connection.why("to Q") == "the other side has closed the link: there is no Q here"
+    assert connection.refusals.why("to Q") == "the other side has closed the link: there is no Q here"
     assert connection.link.state is State.OPEN
     objection = connection.feeds["to Q"].halted()
     assert objection is not None

@@ -157,6 +157,14 @@ class Sending(Link):
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
+    def close(self) -> None:
+        """Send nothing more over it; what is not answered is for its queue."""
+        session = self.session
+        if session.links.pop(int(self.handle), None) is not None:
+            session.quiet[int(self.handle)] = None
+            session.say(Detach(handle=self.handle, closed=True))
+        self.end(0)
+
     def transfer(self, transfer: Transfer, payload: bytes) -> None:
         """Nothing may come here."""
         raise AmqpRefused("a transfer came over a link whose sender is this broker", NOT_ALLOWED)

@@ -340,14 +340,6 @@ class AmqpCaller(AmqpServerSession):
             link.owner.attached()
             link.replenish()
 
-    def detach_link(self, link: Sending) -> None:
-        """Send nothing more over ``link``; what is not answered is for its queue."""
-        session = link.session
-        if session.links.pop(int(link.handle), None) is not None:
-            session.quiet[int(link.handle)] = None
-            session.say(Detach(handle=link.handle, closed=True))
-        link.end(0)
-
     # -- what became of messages ---------------------------------------------------------------------------------------
 
     def _disposed(self, said: Disposition) -> None:
@@ -366,22 +358,7 @@ class AmqpCaller(AmqpServerSession):
             if self._lost:
                 return
             if under_way.pop(delivery, None) is not None:
-                self._tell(i64(delivery) + 1, state)
-
-    def _tell(self, number: i64, state: Composite | None) -> None:
-        port = self.port
-        if isinstance(state, Accepted):
-            port.accepted(number)
-        elif isinstance(state, Rejected):
-            error = state.error
-            port.rejected(number, error.condition if isinstance(error, Error) else "", _said(error).removeprefix(": "))
-        elif isinstance(state, Modified):
-            if state.undeliverable_here:
-                port.rejected(number, "", "it cannot be delivered there")
-            else:
-                port.returned(number, state.delivery_failed)
-        else:
-            port.returned(number, not isinstance(state, Released) and state is not None)
+                _tell(self.port, i64(delivery) + 1, state)
 
     # -- the session's window ------------------------------------------------------------------------------------------
 
@@ -431,6 +408,22 @@ class AmqpCaller(AmqpServerSession):
     def consumes(self) -> bool:
         """Return True: it is read on while this broker is full, or answers to what it sent would never come."""
         return True
+
+
+def _tell(port: CallerPort, number: i64, state: Composite | None) -> None:
+    """Tell ``port`` what the peer says of a message."""
+    if isinstance(state, Accepted):
+        port.accepted(number)
+    elif isinstance(state, Rejected):
+        error = state.error
+        port.rejected(number, error.condition if isinstance(error, Error) else "", _said(error).removeprefix(": "))
+    elif isinstance(state, Modified):
+        if state.undeliverable_here:
+            port.rejected(number, "", "it cannot be delivered there")
+        else:
+            port.returned(number, state.delivery_failed)
+    else:
+        port.returned(number, not isinstance(state, Released) and state is not None)
 
 
 def _said(error: Composite | None) -> str:
