@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from entrepot.base.environment import Duration, Entropy, Instant, WallTime
 from entrepot.base.errors import InvalidOption
+from entrepot.cluster.broker_connections.calls import Calls
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.federation.federations import Federations
 from entrepot.cluster.link import Effect
@@ -245,6 +246,7 @@ class Assembly:
         self.core_connectors: Final = plan.core_connectors()
         self.federations: Final = Federations(None if plan.config is None else plan.config.federations)
         self.draws: Final = plan.draw_connectors()
+        self.calls: Final = Calls(() if plan.config is None else plan.config.amqp_connections)
         self._acceptor: Acceptor | None = None
         self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
@@ -468,7 +470,7 @@ class Assembly:
     @property
     def fetchers(self) -> list[Fetcher]:
         """Return the connections over which messages come and none go."""
-        return [*self.federations.fetchers(), *self.draws]
+        return [*self.federations.fetchers(), *self.draws, *self.calls.connectors]
 
     def fetch(self, fetcher: Fetcher, perform: Callable[[Dialled, list[Effect]], None], now: Instant) -> None:
         """Start one of ``fetchers``; ``perform`` carries out what it asks for."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from entrepot.base.environment import Duration, Instant
 from entrepot.cluster.dialled import Dialled
@@ -19,6 +19,8 @@ class Fetcher(Protocol):
     """The upstream of a federation, or a broker of Artemis from which messages are drawn; all within a turn."""
 
     started: bool
+    auto_start: bool
+    """Whether it is started with the broker."""
 
     @property
     def name(self) -> str:
@@ -38,3 +40,14 @@ class Fetcher(Protocol):
 
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know of it."""
+
+
+def replaced(had: list[Any], wanted: Sequence[Any], make: Callable[[Any], Any], now: Instant) -> list[Any]:
+    """Leave what is not ``wanted`` as it is any more, and return what is made in its place."""
+    same = {one.name: one for one in had if one.entry in wanted}
+    for one in had:
+        if one.name not in same:
+            one.leave(now)
+    new = [make(entry) for entry in wanted if entry.name not in same]
+    had[:] = [*same.values(), *new]
+    return new

@@ -228,7 +228,7 @@ class LinkCore(Forwarder):
             if reference is not None:  # else its queue was deleted
                 self.deliver(consumer, reference.message, int(reference.deliveries))
         for consumer, _ in left:
-            self._arrived(consumer.feed, now)
+            self.arrived(consumer.feed, now)
         self.flow.release(CLOSED)
 
     def failed(self, attempt: int, why: str, now: Instant) -> list[Effect]:
@@ -386,7 +386,7 @@ class LinkCore(Forwarder):
         if self.state is not State.OPEN and not (feed.stays and self.state not in (State.DRAINING, State.CLOSED)):
             raise Fault(f"link {self.name}: a feed needs an open link, it is {self.state.value}")
         self.feeds[feed] = None
-        feed.window.pauses = Pause.LINK if self.flow.reasons else 0  # it may have been here before
+        feed.window.pauses = feed.holds | (Pause.LINK if self.flow.reasons else 0)  # it may have been here before
         try:
             self.broker.subscribe(feed)
         except EntrepotError:
@@ -473,7 +473,7 @@ class LinkCore(Forwarder):
         feed = found[0].feed
         feed.under_way -= 1
         settle(found[0], found[1])
-        self._arrived(feed, now)
+        self.arrived(feed, now)
         return True
 
     def confirmed_up_to(self, confirmation: int, now: Instant) -> int:
@@ -510,7 +510,7 @@ class LinkCore(Forwarder):
             self.counts.dead += 1
             self.port.failed_forward(consumer.feed, reference.message, why)
             queue.reject(consumer, number, Reason(PEER_REFUSED, why))
-        self._arrived(consumer.feed, now)
+        self.arrived(consumer.feed, now)
         return []
 
     def forbidden(self, confirmation: int, now: Instant) -> Feed | None:
@@ -529,10 +529,10 @@ class LinkCore(Forwarder):
         queue = consumer.queue
         if queue is not None:
             queue.give_back(consumer, number, False)
-        self._arrived(feed, now)
+        self.arrived(feed, now)
         return feed
 
-    def _arrived(self, feed: Feed, now: Instant) -> None:
+    def arrived(self, feed: Feed, now: Instant) -> None:
         """One message of ``feed`` was answered for, however: what waits for the last of them waits no longer."""
         if feed.retiring and feed.under_way == 0:
             self.remove(feed)
@@ -564,6 +564,23 @@ class LinkCore(Forwarder):
             raise Fault(f"link {self.name}: {signal.value!r} cannot happen while {self.state.value}")
         self.state = following
         self.since = now
+
+
+def returned(link: LinkCore, confirmation: int, now: Instant, *, failed: bool) -> None:
+    """The peer gives a message back: it is in its queue again. ``failed``: that counts as an attempt.
+
+    Pause the feed that brought it before: else it brings the message again at once.
+    """
+    found = link.under_way.pop(confirmation, None)
+    if found is None:
+        return
+    consumer, number = found
+    consumer.feed.under_way -= 1
+    link.counts.requeued += 1
+    queue = consumer.queue
+    if queue is not None:
+        queue.give_back(consumer, number, failed)
+    link.arrived(consumer.feed, now)
 
 
 def described(link: LinkCore) -> dict[str, str]:

@@ -89,6 +89,7 @@ class Feed(Subscription):
         self.until: i64 = NO_END  # the last message, by its number, that is for it
         self.retiring = False  # nobody wants more of it; what is on its way may still arrive
         self.stays = False  # a store-and-forward queue's: it is attached, and paused, while there is no connection
+        self.holds: i64 = 0  # reasons of `Pause` of its own that hold when it is attached: no credit yet
 
     def admits(self, message: Message, queue: Queue | None) -> bool:
         """Return whether ``message`` may cross; if so, it does."""

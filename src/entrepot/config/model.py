@@ -14,6 +14,7 @@ from msgspec import Struct
 from entrepot.base import settings
 from entrepot.base.environment import MIB, Duration
 from entrepot.base.settings import Dialect, Options, Unit, setting
+from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.federation.options import FederationEntries
 from entrepot.cluster.networks.options import BridgeFilterOptions, NetworkConnectorOptions
@@ -352,6 +353,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     networks: tuple[NetworkConnector, ...] = ()
     core_bridges: tuple[CoreBridgeEntry, ...] = ()
     federations: FederationEntries = FederationEntries()
+    amqp_connections: tuple[AmqpConnectionEntry, ...] = ()
     sharing: Sharing | None = None
     network_check: NetworkCheckOptions | None = None
     security: Security = OPEN
@@ -410,6 +412,7 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         *_of_keyed("network connector", _networks(a), _networks(b), live=True),
         *_of_keyed("bridge", _bridges(a), _bridges(b), live=True),
         *_of_keyed("federation", _federations(a), _federations(b), live=True),
+        *_of_keyed("amqp-connection", _amqp_connections(a), _amqp_connections(b), live=True),
     ]
     if a.federations.deployers != b.federations.deployers:
         found.append(Change("downstream-authorization", a.federations.deployers, b.federations.deployers, True))
@@ -487,6 +490,10 @@ def _bridges(config: BrokerConfig) -> dict[Hashable, Any]:
 
 def _federations(config: BrokerConfig) -> dict[Hashable, Any]:
     return {one.name: one for one in (*config.federations.upstreams, *config.federations.downstreams)}
+
+
+def _amqp_connections(config: BrokerConfig) -> dict[Hashable, Any]:
+    return {one.name: one for one in config.amqp_connections}
 
 
 def _networks(config: BrokerConfig) -> dict[Hashable, Any]:

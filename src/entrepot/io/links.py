@@ -61,6 +61,7 @@ class Links:
         self.core_connectors: Final = made.core_connectors
         self.federations: Final = made.federations
         self.draws: Final = made.draws
+        self.amqp_connectors: Final = made.calls.connectors
         self._made: Final = made
         self._bridge_hearings: BridgeHearings | None = None
         self._connections: dict[tuple[Dialled, int], Connection] = {}
@@ -86,7 +87,10 @@ class Links:
         for core in self.core_connectors:
             self.turn.run(partial(self._carry, core))
         for fetcher in self._made.fetchers:
-            self.turn.run(partial(self._fetch, fetcher))
+            if fetcher.auto_start:
+                self.turn.run(partial(self._fetch, fetcher))
+            else:
+                log.info("%s: not started (auto-start=false)", fetcher.name)
         if self.core_connectors or self.federations.heard():
             await self._hear_for_core()
         if self._hearings:
@@ -177,6 +181,7 @@ class Links:
 
         Raises OperatorError for a group that cannot be joined.
         """
+        self.turn.run(partial(self._call, wanted))
         if had.core_bridges == wanted.core_bridges and had.federations == wanted.federations:
             return
         before = {one.options.name: one for one in had.core_bridges}
@@ -202,6 +207,11 @@ class Links:
             made = CoreConnector(entry)
             self.core_connectors.append(made)
             self._carry(made)
+
+    def _call(self, wanted: BrokerConfig) -> None:
+        for made in self._made.calls.follow(wanted.amqp_connections, int(self.turn.now)):
+            if made.auto_start:
+                self._fetch(made)
 
     def _federate(self, wanted: FederationEntries) -> None:
         for made in self.federations.follow(wanted, int(self.turn.now)):
@@ -398,6 +408,8 @@ def verify_bridges(config: BrokerConfig) -> None:
         verify_places(bridge.places)
     for upstream in (*config.federations.upstreams, *config.federations.downstreams):
         verify_places(upstream.places)
+    for connection in config.amqp_connections:
+        verify_places(connection.places)
 
 
 def verify_places(places: Sequence[Endpoint]) -> None:

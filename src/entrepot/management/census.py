@@ -223,6 +223,11 @@ class OpenConnections(PartsCensus):
             from entrepot.cluster.carrying.draw_outlook import outlook as drawn  # noqa: PLC0415 - who draws has it
 
             found["draws"] = [row for one in links.draws for row in drawn(one, name, topic=topic, now=now)]
+        if links.amqp_connectors:
+            from entrepot.cluster.broker_connections.outlook import outlook as called  # noqa: PLC0415 - as above
+
+            rows = [row for one in links.amqp_connectors for row in called(one, name, now=now)]
+            found["draws"] = [*(found.get("draws") or ()), *rows]  # type: ignore[misc]
         return found
 
     @property

@@ -76,6 +76,8 @@ class Components:
             return [self.name_of(one) for one in self._listeners]
         if kind == "bridge":
             return [] if links is None else [one.name for one in links.core_connectors if not one.entry.clustered]
+        if kind == "brokerconnection":
+            return [] if links is None else [one.name for one in links.amqp_connectors]
         if kind == "clusterconnection":
             return [] if links is None else [one.options.name for one in links.clusters]
         if kind == "broadcastgroup":
@@ -90,6 +92,7 @@ class Components:
         made = {
             "acceptor": self._acceptor,
             "bridge": self._bridge,
+            "brokerconnection": self._called,
             "clusterconnection": self._cluster,
             "broadcastgroup": self._broadcast,
             "connectionrouter": self._router,
@@ -253,6 +256,27 @@ class Components:
                     "messagesPendingAcknowledgement": total("under_way"),
                     "messagesAcknowledged": total("confirmed"),
                 },
+            },
+            lambda start: links.switch(name, start=start),
+        )
+
+    def _called(self, name: str) -> Component | None:
+        links = self._links()
+        found = [] if links is None else [one for one in links.amqp_connectors if one.name == name]
+        if links is None or not found:
+            return None
+        connector = found[0]
+        options = connector.entry.options
+        return Component(
+            {
+                "name": lambda: name,
+                "protocol": lambda: "AMQP",
+                "uri": lambda: connector.place,
+                "user": lambda: options.user or None,
+                "retryInterval": lambda: options.retry_interval // MILLISECOND,
+                "reconnectAttempts": lambda: options.attempts,
+                "started": lambda: connector.started,
+                "connected": lambda: connector.is_open,
             },
             lambda start: links.switch(name, start=start),
         )

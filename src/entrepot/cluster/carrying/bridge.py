@@ -333,7 +333,7 @@ class CoreBridge(Dialled):
             self._refused = number
             self._refusals = 0
         self._refusals += 1
-        return (self.clustered or _has_letters(queue)) and self._refusals >= REFUSALS_MAX
+        return (self.clustered or has_letters(queue)) and self._refusals >= REFUSALS_MAX
 
     # -- what the link asks of its dialect -----------------------------------------------------------------------------
 
@@ -381,7 +381,7 @@ class CoreBridge(Dialled):
         """A message is a dead letter now; where nothing keeps these, one of a cluster is parked."""
         self.say(f"a message of {message.address} cannot be forwarded: {why}")
         queue = feed.source
-        if self.clustered and queue is not None and not _has_letters(queue):
+        if self.clustered and queue is not None and not has_letters(queue):
             self._park(message, why)
 
     def _park(self, message: Message, why: str) -> None:
@@ -432,7 +432,8 @@ def halted(link: LinkCore) -> Objection | None:
     return None
 
 
-def _has_letters(queue: Source) -> bool:
+def has_letters(queue: Source) -> bool:
+    """Return whether anything keeps the dead letters of ``queue``."""
     return queue.policy.dead_letters_of(queue.address, queue.routing) != ""
 
 

@@ -325,6 +325,7 @@ class DrawConnector:
         self.name: Final = entry.options.name
         self.bridge: DrawnBridge | None = None
         self.started = False
+        self.auto_start = True
         self.since: Instant = NEVER
 
     def start(self, broker: BrokerCore, perform: Perform, say: Say, now: Instant, interval: Duration = 0) -> None:

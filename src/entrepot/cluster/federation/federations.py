@@ -5,10 +5,11 @@ Few brokers have any: what carries them out is loaded by the first one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import ShuttingDown
+from entrepot.cluster.fetching import replaced
 
 if TYPE_CHECKING:
     from entrepot.base.environment import Instant
@@ -53,20 +54,9 @@ class Federations:
         if entries.upstreams or self.upstreams:
             from entrepot.cluster.federation.connector import FederationConnector  # noqa: PLC0415 - see above
 
-            new += _replaced(self.upstreams, entries.upstreams, FederationConnector, now)
+            new += replaced(self.upstreams, entries.upstreams, FederationConnector, now)
         if entries.downstreams or self.downstreams:
             from entrepot.cluster.federation.downstream import DownstreamConnector  # noqa: PLC0415 - see above
 
-            new += _replaced(self.downstreams, entries.downstreams, DownstreamConnector, now)
+            new += replaced(self.downstreams, entries.downstreams, DownstreamConnector, now)
         return new
-
-
-def _replaced(had: list[Any], wanted: Sequence[Any], make: Callable[[Any], Any], now: Instant) -> list[Any]:
-    """Leave what is not ``wanted`` as it is any more, and return what is made in its place."""
-    same = {one.name: one for one in had if one.entry in wanted}
-    for one in had:
-        if one.name not in same:
-            one.leave(now)
-    new = [make(entry) for entry in wanted if entry.name not in same]
-    had[:] = [*same.values(), *new]
-    return new

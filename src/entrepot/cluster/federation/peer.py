@@ -178,6 +178,7 @@ class PeerConnector(Generic[Entry, Peer]):
         self.places: list[Endpoint] = list(entry.places)
         self.peer: Peer | None = None
         self.started = False
+        self.auto_start = True
         self.since: Instant = NEVER
 
     def made(self, broker: BrokerCore, link: LinkCore, perform: Perform, say: Say) -> Peer:

@@ -19,6 +19,7 @@ from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import addresses, base, diverts, policies, queues
 from entrepot.config.artemis.bootstrap import Bootstrap
 from entrepot.config.artemis.bridges import core_bridges
+from entrepot.config.artemis.broker_connections import broker_connections
 from entrepot.config.artemis.elements import CONTENT, CORE, RETENTION
 from entrepot.config.artemis.federations import federations
 from entrepot.config.artemis.includes import Includes
@@ -154,6 +155,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
         peering=others,
         core_bridges=core_bridges(reader, core, others),
         federations=federations(reader, core, others),
+        amqp_connections=broker_connections(reader, core),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from entrepot.base.errors import InvalidOption, InvalidURI
@@ -28,6 +29,7 @@ NO_EFFECT = (
     "netty-connect-timeout",
 )
 """Options of a connector that are about Artemis' own threads and sockets."""
+SECRETS = ("keyStorePassword", "trustStorePassword", "keyPassword")
 
 
 def core_bridges(reader: PartReader, core: Bean, peering: Peering) -> tuple[CoreBridgeEntry, ...]:
@@ -100,11 +102,15 @@ def places_of(reader: PartReader, bean: Bean, name: str, peering: Peering) -> li
         except (InvalidOption, InvalidURI) as error:
             reader.error(reference, error.message, error.remedy)
             continue
-        for secret in ("keyStorePassword", "trustStorePassword", "keyPassword"):
+        for secret in SECRETS:
             reader.findings.hide(place.options.get(secret, ""))
-        options = {key: value for key, value in place.options.items() if key not in NO_EFFECT}
-        found.append(Endpoint(place.scheme, host=place.host, port=place.port, options=options))
+        found.append(Endpoint(place.scheme, host=place.host, port=place.port, options=effective(place.options)))
     return found
+
+
+def effective(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those ``options`` of a place that are not about Artemis' own threads and sockets."""
+    return {key: value for key, value in options.items() if key not in NO_EFFECT}
 
 
 def place_called(name: str, peering: Peering) -> Endpoint:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.cluster.carrying.options import CoreBridgeOptions
+from entrepot.config.artemis.broker_connection_elements import BROKER_CONNECTION_KINDS, BROKER_CONNECTIONS
 from entrepot.config.artemis.cluster_elements import SLOTS, cluster_kinds
 from entrepot.config.artemis.federation_elements import FEDERATION_KINDS, FEDERATIONS
 from entrepot.config.artemis.ha_elements import HA_KINDS
@@ -127,7 +128,7 @@ CORE: Final = Kind(
     Slot("security-settings", ("security-settings",)),
     *SLOTS,
     Slot("bridges", ("bridges",)),
-    Slot("broker-connections", does=Does.OTHERWISE, why="connections by AMQP are not built yet"),
+    BROKER_CONNECTIONS,
     FEDERATIONS,
     ROUTERS,
     Slot("lock-coordinators", does=Does.OTHERWISE, why="acceptors are not tied to locks"),
@@ -274,6 +275,13 @@ _BRIDGES: Final = [
     ),
 ]
 
-_BETWEEN: Final = [*_BRIDGES, *HA_KINDS, *cluster_kinds(CONTENT), *ROUTER_KINDS, *FEDERATION_KINDS]
+_BETWEEN: Final = [
+    *_BRIDGES,
+    *HA_KINDS,
+    *cluster_kinds(CONTENT),
+    *ROUTER_KINDS,
+    *FEDERATION_KINDS,
+    *BROKER_CONNECTION_KINDS,
+]
 
 KINDS: Final = registry([CORE, ADDRESS_SETTING, *_LISTS, *_PLACES, *_ADDRESSES, *_BETWEEN])

@@ -21,6 +21,7 @@ DOMAIN: Final = "org.apache.activemq.artemis"
 FACTS: Final = "name"
 COMPONENTS: Final = {
     "acceptors": ("acceptor", "acceptorNames", "name"),
+    "broker-connections": ("brokerconnection", "brokerConnectionNames", "name"),
     "bridges": ("bridge", "bridgeNames", "name"),
     "cluster-connections": ("clusterconnection", "clusterConnectionNames", "name"),
     "diverts": ("divert", "divertNames", "divert"),

@@ -23,6 +23,7 @@ IMPLEMENTED: Final = {
         "address": "Address",
         "bridge": "Bridge",
         "broker": "ActiveMQServer",
+        "brokerconnection": "BrokerConnection",
         "clusterconnection": "ClusterConnection",
         "divert": "Divert",
         "queue": "Queue",

@@ -11,7 +11,7 @@ from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.base.machines import machine_of
 from entrepot.core.broker import BrokerCore
 from entrepot.core.maintenance import SWEEP_EVERY
-from entrepot.core.operators import entitlements, tables, upkeep, views
+from entrepot.core.operators import broker_connections, entitlements, tables, upkeep, views
 from entrepot.core.operators.address_control import AddressControl, address_named
 from entrepot.core.operators.amending_verbs import Amending
 from entrepot.core.operators.control import DESCRIBED_MOST, Control, Described, fields_of, json_of, rows_of
@@ -69,6 +69,7 @@ class BrokerControl(Control):
             "queueNames": lambda: list(queues),
             "divertNames": lambda: [one.name for diverts in broker.table.diverts.values() for one in diverts],
             "bridgeNames": lambda: self.census.components("bridge"),
+            "brokerConnectionNames": lambda: self.census.components("brokerconnection"),
             "clusterConnectionNames": lambda: self.census.components("clusterconnection"),
             "connectionCount": self.census.count,
             "sessionCount": lambda: sum(1 for _ in tables.sessions(self.census)),
@@ -149,7 +150,9 @@ class BrokerControl(Control):
             "listRemoteAddresses": self._peers,
             "listSessionsAsJSON": self._sessions_of,
             "listNetworkTopology": lambda given: json_of(broker.informant.topology()),
-            "listBrokerConnections": lambda given: "[]",
+            "listBrokerConnections": lambda given: broker_connections.listed(census),
+            "startBrokerConnection": lambda given: broker_connections.switch(census, given.text(0), start=True),
+            "stopBrokerConnection": lambda given: broker_connections.switch(census, given.text(0), start=False),
             "closeConnectionWithID": lambda given: census.close(given.text(0), CLOSED),
             "closeConnectionsForAddress": self._close_from,
             "closeConnectionsForUser": self._close_of_user,

@@ -1,4 +1,4 @@
-"""The resources ``acceptor.X``, ``bridge.X``, ``clusterconnection.X`` and ``broadcastgroup.X``: what is around a core.
+"""The resources ``acceptor.X``, ``bridge.X``, ``clusterconnection.X`` and others: what is around a core.
 
 The node knows them and says what they are like (`Census.component`); names of attributes are those of Artemis.
 """
@@ -17,6 +17,7 @@ from entrepot.core.operators.listing import Arguments
 KINDS: Final[Mapping[str, str]] = {
     "acceptor": "acceptor",
     "bridge": "bridge",
+    "brokerconnection": "broker connection",
     "clusterconnection": "cluster connection",
     "broadcastgroup": "broadcast group",
     "connectionrouter": "connection router",

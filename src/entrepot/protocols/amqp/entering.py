@@ -50,6 +50,7 @@ from entrepot.protocols.session import Shell
 
 CAPABILITIES: Final = ["ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS", "sole-connection-for-container"]
 SOLE: Final = "sole-connection-for-container"
+NODE: Final = "entrepot-node"  # a property of OPEN: by it a broker that dials knows whom it met, or that it is itself
 ESTABLISHMENT_FAILED: Final = "amqp:connection-establishment-failed"
 SASL_OK: Final = 0
 SASL_WRONG: Final = 1
@@ -237,6 +238,7 @@ class Entering(AmqpConnection):
         options = self.options
         broker = self.broker
         properties: dict[str, object] = {"product": "entrepot", "version": broker.options.version}
+        properties[NODE] = broker.ids.node.uuid_text
         if options.anycast_prefixes:
             properties["queue-prefix"] = options.anycast_prefixes[0]
         if options.multicast_prefixes:

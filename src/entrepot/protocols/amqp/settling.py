@@ -7,6 +7,8 @@ the commit. A state that is not settled is answered when the disk has it, and se
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from mypy_extensions import i64
 
 from entrepot.base.reasons import REJECTED, Reason
@@ -26,6 +28,8 @@ from entrepot.protocols.amqp.performatives import (
 from entrepot.protocols.amqp.primitives import UINT_MAX
 from entrepot.protocols.amqp.refusals import UNKNOWN_TRANSACTION, AmqpRefused
 from entrepot.protocols.amqp.session import RECEIVER, SENDER, AmqpSession, Answer, Sent
+
+Open = TypeVar("Open")
 
 
 def dispose(session: AmqpSession, said: Disposition) -> None:
@@ -49,18 +53,23 @@ def _covered(known: list[int], first: i64, span: i64) -> list[int]:
     return [number for number in known if (number - first) & UINT_MAX <= span]
 
 
+def covered_of(unsettled: dict[int, Open], first: i64, span: i64) -> list[int]:
+    """Return those deliveries of ``unsettled`` that a range covers, in its order as far as that costs little."""
+    if span == 0:
+        return [int(first)] if int(first) in unsettled else []
+    if span >= len(unsettled):
+        return _covered(list(unsettled), first, span)
+    found: list[int] = []
+    for step in range(int(span) + 1):
+        number = int((first + step) & UINT_MAX)
+        if number in unsettled:
+            found.append(number)
+    return found
+
+
 def _received(session: AmqpSession, said: Disposition, first: i64, span: i64) -> None:
     unsettled = session.unsettled
-    if span == 0:
-        covered = [int(first)] if int(first) in unsettled else []
-    elif span < len(unsettled):
-        covered = []
-        for step in range(int(span) + 1):
-            number = int((first + step) & UINT_MAX)
-            if number in unsettled:
-                covered.append(number)
-    else:
-        covered = _covered(list(unsettled), first, span)
+    covered = covered_of(unsettled, first, span)
     if not covered:
         return
     state = said.state

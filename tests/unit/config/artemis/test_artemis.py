@@ -159,17 +159,6 @@ def test_a_broker_that_should_ask_for_a_password_does_not_start_without() -> Non
         assert any("login.config: No such file" in what for what in errors("", opened=opened))
 
 
-@pytest.mark.parametrize(
-    "element",
-    ["broker-connections"],
-)
-def test_other_ways_to_join_brokers_are_named(element: str) -> None:
-    reading = read(document(f'<{element}><x name="c"/></{element}>'))
-    assert reading.config is not None
-    assert any(what.startswith(f"<{element}> is not done here") for what in said(reading, Severity.WARNING))
-    assert said(read(document(f"<{element}/>")), Severity.WARNING) == [], "there is nothing in it"
-
-
 # -- the vocabulary ----------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,1 @@
+"""Connections that this broker opens to other brokers and routers over AMQP."""

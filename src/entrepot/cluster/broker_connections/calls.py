@@ -1,0 +1,29 @@
+"""The connections over AMQP of one broker. Few have any: what carries them out is loaded by the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from entrepot.cluster.fetching import replaced
+
+if TYPE_CHECKING:
+    from entrepot.base.environment import Instant
+    from entrepot.cluster.broker_connections.connector import AmqpConnector
+    from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
+
+
+class Calls:
+    """``connectors``: all of them, started or not."""
+
+    def __init__(self, entries: Sequence[AmqpConnectionEntry]) -> None:
+        self.connectors: Final[list[AmqpConnector]] = []
+        self.follow(entries, 0)
+
+    def follow(self, wanted: Sequence[AmqpConnectionEntry], now: Instant) -> list[AmqpConnector]:
+        """Have ``wanted`` in place of what the file said before; return what is new, and to be started."""
+        if not wanted and not self.connectors:
+            return []
+        from entrepot.cluster.broker_connections.connector import AmqpConnector  # noqa: PLC0415 - see above
+
+        return replaced(self.connectors, wanted, AmqpConnector, now)

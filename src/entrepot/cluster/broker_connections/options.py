@@ -1,0 +1,83 @@
+"""How a connection of ``<broker-connections>`` behaves (artemis.md 2.8). Only data."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from entrepot.base.environment import MILLISECOND, SECOND, Duration
+from entrepot.base.patterns import MIXED, matches
+from entrepot.base.settings import Options, Unit, setting
+from entrepot.base.uri import Endpoint
+from entrepot.cluster.backoff import Reconnection
+from entrepot.cluster.carrying.demand import is_own
+
+FOREVER: Final = -1
+FASTEST: Final = 10 * MILLISECOND  # between two attempts, whatever the file says
+
+
+class Way(Enum):
+    """Which way messages go."""
+
+    SENDER = "sender"
+    RECEIVER = "receiver"
+    PEER = "peer"
+
+
+class Element(Struct, frozen=True, kw_only=True):
+    """One element of a connection: it means a ``queue`` by its name, or queues by a pattern of their addresses."""
+
+    way: Way
+    pattern: str = ""
+    queue: str = ""
+
+    def means(self, address: str, queue: str) -> bool:
+        """Return whether it means ``queue`` of ``address``. What is about one broker alone is never meant."""
+        if is_own(address):
+            return False
+        if self.queue:
+            return queue == self.queue
+        return bool(matches(self.pattern, address, MIXED))
+
+
+class AmqpConnectionOptions(Options, frozen=True):
+    """One ``<amqp-connection>``, as its file writes it."""
+
+    name: str = setting("", artemis="name", about="unique in its broker; operators stop and start it by this name")
+    user: str = setting("", artemis="user", about="as whom; without one nothing is said of a user")
+    password: str = setting("", artemis="password", secret=True, about="the proof")
+    retry_interval: Duration = setting(
+        5 * SECOND, unit=Unit.DURATION, artemis="retry-interval", about="wait before each attempt to come back"
+    )
+    attempts: int = setting(
+        FOREVER, unlimited=True, artemis="reconnect-attempts", about="attempts to come back, one after the other"
+    )
+    auto_start: bool = setting(True, artemis="auto-start", about="whether it is dialled when the broker starts")
+
+    def reconnection(self) -> Reconnection:
+        """Return what a link makes of it: a lost connection is a failure, and attempts follow it."""
+        attempts = 0 if self.attempts < 0 else self.attempts + 1
+        pause = max(self.retry_interval, FASTEST)
+        return Reconnection(
+            initial_delay=pause,
+            max_delay=pause,
+            exponential=False,
+            attempts_max=attempts,
+            attempts_first=attempts,
+            min_connect_time=0,
+        )
+
+
+class AmqpConnectionEntry(Struct, frozen=True, kw_only=True):
+    """One connection of a configuration. ``places``: tried one after the other."""
+
+    options: AmqpConnectionOptions
+    places: tuple[Endpoint, ...]
+    elements: tuple[Element, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What operators call it."""
+        return self.options.name

@@ -1,0 +1,63 @@
+"""What a connection over AMQP does to fill an address, for `entrepot explain`: what comes, or why nothing does.
+
+Of what it sends from a queue its consumer there tells (`QueueFeed.halted`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from entrepot.base.environment import Instant
+from entrepot.cluster.broker_connections.connection import BrokerConnection
+from entrepot.cluster.broker_connections.connector import AmqpConnector
+from entrepot.cluster.link import State
+
+LOOK_THERE: Final = "look at the address there: is it made, and may the user consume?"
+
+
+def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[str, object]]:
+    """Return what ``connector`` does for the address ``name``; nothing where it does not mean to fill that."""
+    who = f"the AMQP connection {connector.name} ({connector.place})"
+    connection = connector.connection
+    if connection is None:
+        if not any(one.way.value != "sender" and one.means(name, name) for one in connector.entry.elements):
+            return []
+        text = f"{who} brings nothing: it is stopped"
+        return [_told(connector, "stopped", "stopped", text, f"entrepot bridge start {connector.name}")]
+    key = f"from {name}"
+    if key not in connection.wanted.wishes:
+        return []
+    state = connection.link.state
+    if state is not State.OPEN:
+        why = f": {connection.link.why}" if connection.link.why else ""
+        text = f"{who} is not there, it is {state.value}{why}"
+        return [_told(connector, state.value, "down", text, "start the other side, or see entrepot bridge list")]
+    why = connection.refusals.why(key)
+    if why:
+        return [_told(connector, state.value, "not-drawn", f"{who}: {why}", LOOK_THERE)]
+    return [_reading(connector, connection, key, who)]
+
+
+def _reading(connector: AmqpConnector, connection: BrokerConnection, key: str, who: str) -> dict[str, object]:
+    taking = connection.takings.get(key)
+    received = 0 if taking is None else int(taking.received)
+    text = f"{who} fills it from the address of that name there; {received:,} came"
+    remedy = ""
+    if taking is not None and taking.withheld:
+        text += "; there is no room here, so it gets no credit"
+        remedy = "consumers here, or more room: max-size-bytes of the address, the memory limit"
+    row = _told(connector, "open", "full" if remedy else "reading", text, remedy)
+    return {**row, "received": received}
+
+
+def _told(connector: AmqpConnector, state: str, code: str, text: str, remedy: str) -> dict[str, object]:
+    return {
+        "connector": connector.name,
+        "state": state,
+        "code": code,
+        "text": text,
+        "remedy": remedy,
+        "source": "",
+        "received": 0,
+        "unacknowledged": 0,
+    }

@@ -1,0 +1,439 @@
+"""One connection of AMQP from the side that dialled it: SASL, OPEN, one session, and links in both directions. [C]
+
+What it shares with a connection that was accepted it has from that: frames, the session, how messages come. What
+differs stands here: this side speaks first, names the links, and hears of the end of each. The peer calls a link by a
+handle of its own; here a link is known by ours.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.base.errors import AccessDenied, EntrepotError, ProtocolViolation, Refused
+from entrepot.core.broker import BrokerCore
+from entrepot.model.address import Destination
+from entrepot.protocols.amqp.calling.port import CallerPort
+from entrepot.protocols.amqp.calling.sending import Sending
+from entrepot.protocols.amqp.calling.taking import Taking
+from entrepot.protocols.amqp.codec import FRAME_OCTETS_MIN, PROTOCOL_AMQP, PROTOCOL_SASL, Frame, header
+from entrepot.protocols.amqp.entering import ASKED, DOUBTED, GREETED, NODE, OPENED, PROVED, SASL_OK, SHOWN
+from entrepot.protocols.amqp.options import ANONYMOUS, EXTERNAL, PLAIN, AmqpOptions
+from entrepot.protocols.amqp.performatives import (
+    Accepted,
+    Attach,
+    Begin,
+    Close,
+    Composite,
+    Detach,
+    Disposition,
+    End,
+    Error,
+    Flow,
+    Modified,
+    Open,
+    Received,
+    Rejected,
+    Released,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+    Source,
+    Target,
+    Transfer,
+)
+from entrepot.protocols.amqp.server import AmqpServerSession
+from entrepot.protocols.amqp.session import RECEIVER, SENDER, WINDOW, AmqpSession, Link
+from entrepot.protocols.amqp.settling import covered_of
+from entrepot.protocols.sasl import NONCE_OCTETS, SCRAM, Proof, initial_response
+from entrepot.protocols.serving.life import ENTER, LEAVING, SERVING, following
+from entrepot.protocols.serving.outlet import Source as Writing
+from entrepot.protocols.session import Shell
+
+CHANNEL: Final = 0
+UNSETTLED: Final = 0  # snd-settle-mode: each message is answered
+HANDLES: Final = 65_535  # links at once, of which a broker opens one for each queue
+
+
+class Login:
+    """As whom. ``external``: a certificate is shown, and it may say that."""
+
+    def __init__(self, user: str = "", password: str = "", external: bool = False) -> None:
+        self.user: str = user
+        self.password: str = password
+        self.external: bool = external
+
+
+class _Paced(Writing):
+    """Tells when the socket is full."""
+
+    def __init__(self, caller: AmqpCaller) -> None:
+        self.caller: AmqpCaller = caller
+
+    def choked(self) -> None:
+        self.caller.port.writable(False)
+
+    def relieved(self) -> None:
+        self.caller.go_on()
+
+
+class AmqpCaller(AmqpServerSession):
+    """One of them. ``host``: what the peer is called by who dialled it."""
+
+    def __init__(
+        self, shell: Shell, broker: BrokerCore, options: AmqpOptions, port: CallerPort, login: Login, host: str
+    ) -> None:
+        super().__init__(shell, broker, options, -broker.ids.consumer_key(), host)  # no number of a connection
+        self.port: CallerPort = port
+        self.login: Login = login
+        self.session: AmqpSession | None = None
+        self.node: str = ""  # of the broker there, where it is one of ours
+        self.product: str = ""
+        self.under_way: dict[int, Sending] = {}
+        self._proving: Proof | None = None
+        self._named: dict[str, Link] = {}  # links that the peer has not answered
+        self._handles: dict[int, int] = {}  # its handle -> ours
+        self._handle: i64 = 0
+        self._lost: bool = False
+        self.outlet.add_source(_Paced(self))
+        self.step = ASKED
+        self.outlet.out.write(header(PROTOCOL_SASL))
+        self.note()
+
+    def go_on(self) -> None:
+        """The socket has room: write the rest of what goes out part by part, then other messages."""
+        session = self.session
+        if session is not None:
+            for link in list(session.links.values()):
+                link.relieved()
+        if not self.outlet.choked:
+            self.port.writable(True)
+
+    # -- entering ------------------------------------------------------------------------------------------------------
+
+    def start(self, frame: Frame, performative: Composite | None) -> None:
+        """A frame came before the connection is open. Raises ProtocolViolation."""
+        if frame.kind < 0:
+            self._answered(frame.channel)
+        elif isinstance(performative, SaslMechanisms) and self.step == ASKED:
+            self._choose(performative.sasl_server_mechanisms)
+        elif isinstance(performative, SaslChallenge) and self.step in (DOUBTED, SHOWN):
+            self._show(performative.challenge)
+        elif isinstance(performative, SaslOutcome) and ASKED < self.step <= SHOWN:
+            self._outcome(performative)
+        elif isinstance(performative, Open) and self.step == GREETED:
+            self._met(performative)
+        elif isinstance(performative, Close):
+            self.end("the peer closes the connection" + _said(performative.error))
+        elif performative is not None:
+            raise ProtocolViolation("a frame came before the connection was opened, or one of another protocol")
+
+    def _answered(self, protocol: i64) -> None:
+        if protocol == PROTOCOL_SASL and self.step == ASKED:
+            return
+        if protocol == PROTOCOL_AMQP and self.step == GREETED:
+            return
+        self.end(f"the peer wants protocol {protocol} of AMQP, and no SASL" if self.step == ASKED else "it wants TLS")
+
+    def _choose(self, offered: list[str]) -> None:
+        """Say who this is, by the best mechanism of those that are offered."""
+        login = self.login
+        wanted = [EXTERNAL] if login.external else []
+        wanted += ["SCRAM-SHA-512", "SCRAM-SHA-256", PLAIN] if login.user else [ANONYMOUS]
+        chosen = next((name for name in wanted if name in offered), "")
+        if not chosen:
+            self.end(f"the peer lets in by {', '.join(offered) or 'nothing'}; asked for is {' or '.join(wanted)}")
+            return
+        if chosen in SCRAM:
+            proof = Proof(SCRAM[chosen], login.user, login.password, self.broker.entropy.token(NONCE_OCTETS))
+            self._proving = proof
+            response = proof.first()
+        else:
+            response = initial_response(chosen, login.user, login.password)
+        self.step = DOUBTED
+        self.sasl(SaslInit(mechanism=chosen, initial_response=response, hostname=self.peer))
+
+    def _show(self, challenge: bytes) -> None:
+        proof = self._proving
+        try:
+            if proof is None:
+                raise AccessDenied("a challenge came that nothing asked for")
+            if self.step == DOUBTED:
+                self.step = SHOWN
+                self.sasl(SaslResponse(response=proof.answer(challenge)))
+                return
+            proof.check(challenge)
+            self._proving = None
+            self.sasl(SaslResponse(response=b""))
+        except Refused as refusal:
+            self.end(f"the peer cannot be trusted: {refusal.message}")
+
+    def _outcome(self, said: SaslOutcome) -> None:
+        if said.code != SASL_OK:
+            who = f"the user {self.login.user!r}" if self.login.user else "somebody without a name"
+            self.end(f"the peer does not let in {who}")
+            return
+        proof = self._proving
+        if proof is not None:
+            try:
+                proof.check(said.additional_data or b"")  # some say it with the outcome
+            except Refused as refusal:
+                self.end(f"the peer cannot be trusted: {refusal.message}")
+                return
+        self._proving = None
+        self.step = PROVED
+        self.outlet.out.write(header(PROTOCOL_AMQP))
+        self.step = GREETED
+        self._open({})
+
+    def _met(self, said: Open) -> None:
+        """The peer opens the connection: begin the session. Raises ProtocolViolation."""
+        if said.max_frame_size < FRAME_OCTETS_MIN:
+            raise ProtocolViolation(f"a max-frame-size of {said.max_frame_size} is below {FRAME_OCTETS_MIN}")
+        self.frame_max = min(said.max_frame_size, i64(self.options.frame_octets_max))
+        self.container_id = said.container_id
+        properties = said.properties or {}
+        node, product = properties.get(NODE), properties.get("product")
+        self.node = node if isinstance(node, str) else ""
+        self.product = product if isinstance(product, str) else ""
+        if said.idle_time_out > 0:
+            self.beat_send = max(said.idle_time_out // 2, i64(1)) * MILLISECOND
+        if self.options.idle_ms > 0:
+            self.beat_receive = self.options.idle_ms * MILLISECOND
+        self.step = OPENED
+        self.become(ENTER)
+        begin = Begin(incoming_window=WINDOW, outgoing_window=WINDOW)
+        begin.handle_max = HANDLES
+        self.say(CHANNEL, begin)
+
+    def become(self, event: i64) -> None:
+        """Live on. It is no client's connection: nobody is told of it as of one."""
+        self.life = following(int(self.life), int(event))
+
+    def unopened(self) -> str:
+        """Return what did not come in time."""
+        return "the peer did not let this broker in"
+
+    # -- frames --------------------------------------------------------------------------------------------------------
+
+    def receive(self, data: bytes, now: Instant) -> None:
+        """Take the next chunk."""
+        super().receive(data, now)
+        if not data:
+            self.end("the peer closed the connection")
+        elif not self._lost:
+            self.port.heard()
+
+    def _begin(self, channel: i64, said: Begin) -> None:
+        """The peer answers."""
+        if self.session is not None:
+            raise ProtocolViolation("a session was begun that nobody asked for")
+        session = AmqpSession(self, CHANNEL, said)
+        self.session = session
+        self.channels[int(channel)] = session
+        self.port.opened()
+
+    def _closed(self, said: Close) -> None:
+        """The peer closes the connection."""
+        if self.life < LEAVING:
+            self.say(0, Close())
+        self.end("the peer closes the connection" + _said(said.error))
+
+    def _do(self, session: AmqpSession, performative: Composite) -> None:
+        """Do one frame of the session. Raises Refused for what ends it."""
+        if isinstance(performative, Attach):
+            self._attached(session, performative)
+            return
+        if isinstance(performative, Disposition):
+            if performative.role == RECEIVER:
+                self._disposed(performative)
+            return
+        if isinstance(performative, End):
+            self.end("the peer ends the session" + _said(performative.error))
+            return
+        if isinstance(performative, Flow):
+            if performative.handle >= 0:
+                performative.handle = self._ours(performative.handle)
+        elif isinstance(performative, Detach):
+            theirs = int(performative.handle)
+            performative.handle = self._ours(performative.handle)
+            self._handles.pop(theirs, None)
+            link = session.links.get(int(performative.handle))
+            if link is not None:
+                _tell_why(link, performative.error)
+        super()._do(session, performative)
+
+    def _transfer(self, session: AmqpSession, transfer: Transfer, payload: bytes) -> None:
+        transfer.handle = self._ours(transfer.handle)
+        super()._transfer(session, transfer, payload)
+
+    def _ours(self, handle: i64) -> i64:
+        return self._handles.get(int(handle), -2)  # -2: none of ours, which the session then says
+
+    def _end(self, session: AmqpSession, error: EntrepotError) -> None:
+        """The session cannot go on, and the connection has no other."""
+        self.end(f"the session ended: {error.message}")
+
+    # -- links ---------------------------------------------------------------------------------------------------------
+
+    def send_to(self, name: str, address: str, routing: int, capabilities: list[str], source: str) -> Sending:
+        """Attach a link that sends to ``address`` there; messages may be written when its owner is granted credit.
+
+        ``routing``: of what is read here, at ``source``. Call it while the session is open.
+        """
+        session = self.session
+        assert session is not None
+        link = Sending(session, name, self._next_handle(), self.port, self.under_way)
+        link.routing = routing
+        target = Target(address=address, capabilities=capabilities)
+        self._attach(link, SENDER, Source(address=source), target)
+        return link
+
+    def take_from(self, name: str, address: str, capabilities: list[str], where: Destination) -> Taking:
+        """Attach a link over which what is at ``address`` there comes to ``where``. Raises Refused.
+
+        Call it while the session is open.
+        """
+        session = self.session
+        assert session is not None
+        link = Taking(session, name, self._next_handle(), where)
+        outcomes = ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"]
+        source = Source(address=address, capabilities=capabilities, outcomes=outcomes)
+        self._attach(link, RECEIVER, source, Target(address=where.name))
+        return link
+
+    def _next_handle(self) -> i64:
+        """Return a handle that no link has, or had a moment ago."""
+        session = self.session
+        assert session is not None
+        while int(self._handle) in session.links or int(self._handle) in session.quiet:
+            self._handle = (self._handle + 1) % HANDLES
+        return self._handle
+
+    def _attach(self, link: Link, role: bool, source: Source, target: Target) -> None:
+        link.session.links[int(link.handle)] = link
+        self._named[link.name] = link
+        asked = Attach(name=link.name, handle=link.handle, role=role, source=source, target=target)
+        asked.snd_settle_mode = UNSETTLED
+        if role == SENDER:
+            asked.initial_delivery_count = 0
+        link.session.say(asked)
+
+    def _attached(self, session: AmqpSession, said: Attach) -> None:
+        """The peer has the other end, or none: then it detaches the link at once, and says why."""
+        link = self._named.pop(said.name, None)
+        if link is None:
+            raise ProtocolViolation(f"the peer attaches a link {said.name[:80]!r} that nobody asked for")
+        self._handles[int(said.handle)] = int(link.handle)
+        if int(link.handle) not in session.links:
+            return  # it is not wanted any more: its end was said
+        if isinstance(link, Sending):
+            if said.target is not None:
+                link.live = True
+                link.owner.attached()
+        elif isinstance(link, Taking) and said.source is not None and not link.closing:
+            link.count = max(said.initial_delivery_count, i64(0))
+            link.owner.attached()
+            link.replenish()
+
+    # -- what became of messages ---------------------------------------------------------------------------------------
+
+    def _disposed(self, said: Disposition) -> None:
+        state = said.state
+        if isinstance(state, Received) or (state is None and not said.settled):
+            return
+        under_way = self.under_way
+        last = said.first if said.last < 0 else said.last
+        covered = covered_of(under_way, said.first, (last - said.first) & 0xFFFFFFFF)
+        if not covered:
+            return
+        self.broker.effort.spent += len(covered)
+        if not said.settled:  # it waits for our word
+            self.say(CHANNEL, Disposition(role=SENDER, first=said.first, last=said.last, settled=True, state=state))
+        for delivery in covered:
+            if self._lost:
+                return
+            if under_way.pop(delivery, None) is not None:
+                _tell(self.port, i64(delivery) + 1, state)
+
+    # -- the session's window ------------------------------------------------------------------------------------------
+
+    def _flow(self, session: AmqpSession, flow: Flow) -> None:
+        shut = session.window <= 0
+        super()._flow(session, flow)
+        if shut and session.window > 0:
+            self.port.waits(False)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def end(self, why: str) -> None:
+        """It is of no use any more."""
+        self.refused = why
+        if not self._lost:
+            self._lost = True
+            self.port.lost(why)
+        if self.life < LEAVING:
+            self.leave()
+            self.note()
+
+    def fail(self, error: EntrepotError) -> None:
+        """Something is wrong with what the peer says: say it, where that can be, and close."""
+        if self.life == SERVING and not self.closing:
+            self.answer_all()
+            self.close_with(error)
+        self.end(str(error))
+
+    def give_up(self, why: str) -> None:
+        """Nothing that makes sense can be written any more: close."""
+        super().give_up(why)
+        self.end(why)
+
+    def farewell(self, why: str) -> None:
+        """Our side ends the connection, in order."""
+        if self.life == SERVING and not self.closing:
+            self.answer_all()
+            self.say(0, Close())
+
+    def detach(self, why: str, now: Instant) -> None:
+        """The connection is gone."""
+        if not self._lost:
+            self._lost = True
+            self.port.lost(why)
+        super().detach(why, now)
+
+    def consumes(self) -> bool:
+        """Return True: it is read on while this broker is full, or answers to what it sent would never come."""
+        return True
+
+
+def _tell(port: CallerPort, number: i64, state: Composite | None) -> None:
+    """Tell ``port`` what the peer says of a message."""
+    if isinstance(state, Accepted):
+        port.accepted(number)
+    elif isinstance(state, Rejected):
+        error = state.error
+        port.rejected(number, error.condition if isinstance(error, Error) else "", _said(error).removeprefix(": "))
+    elif isinstance(state, Modified):
+        if state.undeliverable_here:
+            port.rejected(number, "", "it cannot be delivered there")
+        else:
+            port.returned(number, state.delivery_failed)
+    else:
+        port.returned(number, not isinstance(state, Released) and state is not None)
+
+
+def _said(error: Composite | None) -> str:
+    """Return what an error of the peer says, behind a colon; "" for none."""
+    if not isinstance(error, Error):
+        return ""
+    return f": {error.description or error.condition}"
+
+
+def _tell_why(link: Link, error: Composite | None) -> None:
+    why = _said(error)
+    if why and isinstance(link, (Sending, Taking)):
+        link.why = f"the other side has closed the link{why}"

@@ -1,0 +1,1 @@
+"""Connections that this broker opens over AMQP."""

@@ -1,0 +1,100 @@
+"""``<broker-connections>``: what is obeyed, and what is refused by name (artemis.md 2.8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, Element, Way
+from entrepot.config.findings import Severity
+from entrepot.config.model import BrokerConfig, changes
+
+from .test_artemis import document, errors, read, said
+
+SENDER = '<sender queue-name="Q"/>'
+
+
+def text(inside: str = SENDER, attributes: str = 'uri="tcp://far:5672" name="A"') -> str:
+    return f"<broker-connections><amqp-connection {attributes}>{inside}</amqp-connection></broker-connections>"
+
+
+def config(written: str) -> BrokerConfig:
+    reading = read(document(written))
+    assert reading.findings.errors == []
+    assert isinstance(reading.config, BrokerConfig)
+    return reading.config
+
+
+def entry(inside: str = SENDER, attributes: str = 'uri="tcp://far:5672" name="A"') -> AmqpConnectionEntry:
+    (found,) = config(text(inside, attributes)).amqp_connections
+    return found
+
+
+def test_the_defaults_are_those_of_artemis() -> None:
+    options = entry().options
+    assert (options.name, options.user, options.password, options.auto_start) == ("A", "", "", True)
+    link = options.reconnection()
+    assert (link.initial_delay, link.max_delay, link.exponential) == (5 * SECOND, 5 * SECOND, False)
+    assert (link.attempts_first, link.attempts_max) == (0, 0)
+
+
+def test_what_is_written_counts() -> None:
+    found = entry(
+        attributes='uri="tcp://far" name="A" user="u" password="p" retry-interval="20" reconnect-attempts="2"'
+    )
+    assert (found.options.user, found.options.password) == ("u", "p")
+    link = found.options.reconnection()
+    assert (link.initial_delay, link.attempts_max) == (20 * MILLISECOND, 3)
+    assert not entry(attributes='uri="tcp://far" name="A" auto-start="false"').options.auto_start
+
+
+def test_each_element_means_a_queue_or_a_pattern() -> None:
+    inside = '<sender address-match="out.#"/><receiver queue-name="in"/><peer address-match="router.*"/>'
+    assert entry(inside).elements == (
+        Element(way=Way.SENDER, pattern="out.#"),
+        Element(way=Way.RECEIVER, queue="in"),
+        Element(way=Way.PEER, pattern="router.*"),
+    )
+    sender = entry(inside).elements[0]
+    assert sender.means("out.a.b", "q")
+    assert not sender.means("in", "out.a")
+    assert not Element(way=Way.SENDER, pattern="#").means("activemq.notifications", "x")
+
+
+def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -> None:
+    uri = "tcp://a:5671?sslEnabled=true;trustStorePath=/t.pem;tcpNoDelay=true#b:5672,tcp://c:5673?verifyHost=false"
+    places = entry(attributes=f'uri="{uri}" name="A"').places
+    assert [(place.host, place.port) for place in places] == [("a", 5671), ("b", 5672), ("c", 5673)]
+    assert places[1].options == {"sslEnabled": "true", "trustStorePath": "/t.pem"}
+    assert places[2].options["verifyHost"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("written", "what"),
+    [
+        (text(attributes='name="A"'), "the connection 'A' leads nowhere"),
+        (text(attributes='uri="tcp://far:5672"'), "a connection has no name"),
+        (text(attributes='uri="udp://far:5672" name="A"'), "is no place of TCP"),
+        (text(attributes='uri="tcp://far:x" name="A"'), "this is no port"),
+        (text("<sender/>"), "the sender means nothing"),
+        (text('<sender queue-name="q" address-match="a"/>'), "the sender means a queue and a pattern"),
+        (text("<mirror/>"), "<mirror> is refused: it is not built yet"),
+        (text("<federation/>"), "<federation> is refused: it is not built yet"),
+        (text('<bridge name="b"/>'), "<bridge> is refused: it is not built yet"),
+        (text().replace("</broker-connections>", "") + text().replace("<broker-connections>", ""), "already"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(written: str, what: str) -> None:
+    assert any(what in error for error in errors(written)), errors(written)
+
+
+def test_a_circle_and_a_connection_without_links_are_warned_of() -> None:
+    circle = read(document(text('<sender queue-name="q"/><receiver queue-name="q"/>')))
+    assert any("go round and round" in what for what in said(circle, Severity.WARNING))
+    nothing = read(document(text("")))
+    assert any("has no link" in what for what in said(nothing, Severity.WARNING))
+
+
+def test_a_running_broker_follows() -> None:
+    before, after = config(text()), config(text('<receiver queue-name="Q"/>'))
+    assert [(change.what, change.live) for change in changes(before, after)] == [("amqp-connection A", True)]
