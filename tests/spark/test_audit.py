@@ -17,6 +17,7 @@ from entrepot.io.traces import HEAD_OCTETS, TraceFiles
 from entrepot.pipeline.jobs.audit import DISORDERED, DOUBLED, LOST, audit, displaced
 from entrepot.pipeline.jobs.life import Traces
 from entrepot.pipeline.jobs.report import report
+from spark import made_traces
 from spark.made_traces import ACCEPTED, ACKNOWLEDGED, DELIVERED, MadeTrace, Plan, one_hop
 
 if TYPE_CHECKING:
@@ -121,6 +122,33 @@ def test_a_doubled_message_is_not_out_of_order_too(spark: SparkSession, tmp_path
     outcome = audit(spark, [tmp_path / "traces"], tmp_path / "out")
     assert outcome.counts == {LOST: 0, DOUBLED: 1, DISORDERED: 0, "in doubt": 0}
     assert [finding.identity for finding in outcome.findings] == ["ID:a-1:40"]
+
+
+def test_where_segments_end_makes_no_difference(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies whose facts are in several segments are found whole, and so is what comes when a copy has had its end."""
+    plan = Plan()
+    plan.lost_on_the_way, plan.lost_at_b, plan.doubled, plan.again = {1003}, {12_345}, {15_000}, {17_001}
+    plan.late = {4000: 5}
+    found = []
+    for size in (690_000, 9_000):
+        monkeypatch.setattr(made_traces, "SEGMENT_RECORDS", size)
+        home, out = tmp_path / f"traces-{size}", tmp_path / f"out-{size}"
+        one_hop(home, 25_000, plan)
+        late = MadeTrace(home, "b-1", [(1, 17, "orders\torders\t0"), (2, 9, "reader\t\t\tme")])
+        late.serial = 99
+        for number in (70, 71):  # they had their end 99 segments ago, all of it in one
+            late.add(kind=[ACKNOWLEDGED], number=[number + 10**9], place=17, peer=9)
+        late.close()
+        outcome = audit(spark, [home], out)
+        named = sorted((one.kind, one.identity, one.broker, one.what) for one in outcome.findings)
+        found.append((outcome.totals, outcome.counts, named))
+        copies = spark.read.parquet(str(out / "copies.parquet"))
+        assert copies.count() == copies.select("node", "place", "number").distinct().count() == 50_000
+        assert not (out / "pieces.parquet").exists()
+    assert found[0] == found[1]
+    assert found[0][1] == {LOST: 2, DOUBLED: 4, DISORDERED: 1, "in doubt": 0}
 
 
 def test_the_report_counts_what_entered_once_and_reckons_from_end_to_end(spark: SparkSession, tmp_path: Path) -> None:

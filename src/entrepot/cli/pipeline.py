@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "audit": "pipeline_audit",
     "report": "pipeline_report",
     "plan": "pipeline_plan",
+    "calibrate": "pipeline_calibrate",
 }
 """Command -> the module of `entrepot.cli` that has a function of this name."""
 

@@ -220,30 +220,33 @@ class Segment:
         spans = np.flatnonzero(records["kind"] == facts.SPAN)
         return (records, times) if len(spans) == 0 else _expanded(records, times, spans)
 
-    def events(self, part: Part | None = None) -> pa.Table:
-        """Return the facts of ``part``, or all, in the form `EVENTS`."""
-        part = part or self.whole()
+    def columns(self, part: Part) -> dict[str, NDArray[Any]]:
+        """Return the facts of ``part``, a column for each field of `EVENTS`."""
         records, times = self.records(part)
-        kinds = records["kind"]
         prefix, sequence = self._identities(records)
-        kept = kinds != facts.IDENTITY
+        kept = records["kind"] != facts.IDENTITY
         positions = (np.int64(self.head.serial) << 32) + part.before + np.arange(len(records), dtype=np.int64)
         rows = int(np.count_nonzero(kept))
-        columns = [
-            np.full(rows, fingerprint(self.head.node), np.int64),
-            np.full(rows, self.head.run, np.int64),
-            positions[kept],
-            times[kept],
-            kinds[kept].astype(np.int16),
-            records["flags"][kept].astype(np.int16),
-            records["detail"][kept].astype(np.int32),
-            records["number"][kept],
-            records["place"][kept],
-            records["peer"][kept],
-            prefix[kept],
-            sequence[kept],
-        ]
-        return pa.table([pa.array(column) for column in columns], schema=EVENTS)
+        records = records[kept]
+        return {
+            "node": np.full(rows, fingerprint(self.head.node), np.int64),
+            "run": np.full(rows, self.head.run, np.int64),
+            "position": positions[kept],
+            "time": times[kept],
+            "kind": records["kind"].astype(np.int16),
+            "flags": records["flags"].astype(np.int16),
+            "detail": records["detail"].astype(np.int32),
+            "number": records["number"],
+            "place": records["place"],
+            "peer": records["peer"],
+            "prefix": prefix[kept],
+            "sequence": sequence[kept],
+        }
+
+    def events(self, part: Part | None = None) -> pa.Table:
+        """Return the facts of ``part``, or all, in the form `EVENTS`."""
+        columns = self.columns(part or self.whole())
+        return pa.table([pa.array(columns[name]) for name in EVENTS.names], schema=EVENTS)
 
     def _identities(self, records: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return (hash of the prefix, sequence) of each record that brings a message, (0, 0) of the others."""

@@ -12,7 +12,8 @@ It reconciles the traces of all brokers in three ways, none of which trusts the 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +22,7 @@ from pyspark.sql import functions as fn
 
 from entrepot.core.events import trace as facts
 from entrepot.model.address import ANYCAST
-from entrepot.pipeline.jobs import life, pages, related, storage
+from entrepot.pipeline.jobs import life, pages, related, sifting, storage
 from entrepot.pipeline.jobs.life import STATES, Survey, Traces
 
 if TYPE_CHECKING:
@@ -118,9 +119,9 @@ def audit(
     found = Traces(spark, places)
     with life.shuffled(spark, found.partitions):
         copies = found.copies(place)
-        findings = _findings(copies, found.survey)
         findings_path = place.path("findings.parquet")
-        findings.write.parquet(findings_path)
+        with _findings(copies, found.survey) as findings:
+            findings.write.parquet(findings_path)
         findings = spark.read.parquet(findings_path)
         totals = [row.asDict() for row in _totals(copies, found.survey).collect()]
         named, counts = _named(findings, found.survey)
@@ -183,11 +184,20 @@ def _totals(copies: DataFrame, survey: Survey) -> DataFrame:
 # -- findings ----------------------------------------------------------------------------------------------------------
 
 
-def _findings(copies: DataFrame, survey: Survey) -> DataFrame:
-    parts = [_lost_here(copies), _lost_between(copies, survey), _doubled(copies), _disordered(copies)]
-    found = parts[0]
-    for part in parts[1:]:
-        found = found.unionByName(part)
+@contextmanager
+def _findings(copies: DataFrame, survey: Survey) -> Iterator[DataFrame]:
+    """Yield all findings. Only what summaries of many rows doubt (`sifting`) is brought together."""
+    crossed, ended = _crossed(copies, survey), _ended(copies)
+    with sifting.held(_uneven(crossed)) as uneven, sifting.held(_twice(ended)) as twice:
+        yield _told_once(
+            _lost_here(copies)
+            .unionByName(_lost_between(sifting.among(crossed, uneven, sifting.identity()), survey))
+            .unionByName(_doubled(sifting.among(ended, twice, sifting.identity())))
+            .unionByName(_disordered(copies))
+        )
+
+
+def _told_once(found: DataFrame) -> DataFrame:
     # What was consumed twice came behind younger ones the second time: that is said once, as what it is.
     same = Window.partitionBy("prefix", "sequence")
     twice = fn.max((fn.col("kind") == DOUBLED).cast("int")).over(same) > 0
@@ -224,11 +234,11 @@ def _lost_here(copies: DataFrame) -> DataFrame:
     return found.unionByName(_finding(both.where(doubtful), DOUBTFUL, what))
 
 
-def _lost_between(copies: DataFrame, survey: Survey) -> DataFrame:
-    """Return what a bridge forwarded, and had confirmed, that never came to the broker behind it."""
+def _crossed(copies: DataFrame, survey: Survey) -> DataFrame:
+    """Return what went over bridges between traced brokers: ``sent`` has 1 where it left, ``came`` where it arrived."""
     traced = list(survey.brokers)
     # over CORE a message may get another address, and waits for another node under that of the store
-    place = fn.when(fn.col("core") | fn.col("over_core"), "").otherwise(fn.col("address"))
+    place = fn.when(fn.col("core") | fn.col("over_core"), "").otherwise(fn.coalesce("address", fn.lit("")))
     identified = copies.where(fn.col("prefix").isNotNull()).withColumn("address", place)
     sent = identified.where((fn.col("state") == life.FORWARDED) & fn.col("far").isin(traced)).select(
         "prefix", "sequence", "address", fn.col("far").alias("there"), fn.lit(1).alias("sent"), fn.lit(0).alias("came"),
@@ -241,7 +251,27 @@ def _lost_between(copies: DataFrame, survey: Survey) -> DataFrame:
         "prefix", "sequence", "address", fn.col("node").alias("there"), fn.lit(0).alias("sent"),
         fn.lit(1).alias("came"), *nothing,
     )  # fmt: skip
-    joined = sent.unionByName(came).groupBy("prefix", "sequence", "address", "there").agg(
+    return sent.unionByName(came)
+
+
+def _uneven(crossed: DataFrame) -> DataFrame:
+    """Return the sets of 64 identities of which one was sent and did not come, or was sent twice."""
+    bit = sifting.bit_of(sifting.identity())
+    block = sifting.block_of(sifting.identity()).alias(sifting.BLOCK)
+    sets = crossed.groupBy("prefix", "address", "there", block).agg(
+        fn.sum("sent").alias("count"),
+        fn.bit_or(fn.when(fn.col("sent") > 0, bit).otherwise(0)).alias("left"),
+        fn.bit_or(fn.when(fn.col("came") > 0, bit).otherwise(0)).alias("came"),
+    )
+    missing = fn.col("left").bitwiseAND(fn.bitwise_not("came")) != 0
+    uneven = missing | (fn.col("count") > fn.bit_count("left"))
+    return sets.where(uneven).select("prefix", "address", "there", sifting.BLOCK)
+
+
+def _lost_between(crossed: DataFrame, survey: Survey) -> DataFrame:
+    """Return what a bridge forwarded, and had confirmed, that never came to the broker behind it."""
+    traced = list(survey.brokers)
+    joined = crossed.groupBy("prefix", "sequence", "address", "there").agg(
         fn.sum("sent").alias("sent"), fn.sum("came").alias("came"), fn.max("number").alias("number"),
         fn.max("queue").alias("queue"), fn.max("node").alias("node"), fn.max("last_at").alias("last_at"),
         fn.max("consumer").alias("consumer"), fn.max("routing").alias("routing"),
@@ -255,18 +285,37 @@ def _lost_between(copies: DataFrame, survey: Survey) -> DataFrame:
     return _finding(joined.where(missing), LOST, what)
 
 
-def _doubled(copies: DataFrame) -> DataFrame:
-    """Return messages of queues that were consumed, or are to be had, more than once in the whole network."""
+def _ended(copies: DataFrame) -> DataFrame:
+    """Return the copies in queues, and what `_doubled` counts: ``consumed`` by clients, ``waits``, ``letter``."""
     queues = copies.where((fn.col("routing") == ANYCAST) & fn.col("prefix").isNotNull())
     client = fn.coalesce(fn.col("far"), fn.lit(0)) == 0
+    consumed = fn.when(client & (fn.col("state") == life.CONSUMED), fn.col("acknowledged")).otherwise(0)
+    return queues.withColumns(
+        {
+            "consumed": consumed,
+            "waits": (fn.col("state") == life.PENDING).cast("int"),
+            "letter": fn.col("state").isin(life.DEAD, life.EXPIRED).cast("int"),
+        }
+    )
+
+
+def _twice(ended: DataFrame) -> DataFrame:
+    """Return the sets of 64 identities of which one has two ends."""
+    ends = fn.col("consumed") + fn.col("waits") + fn.col("letter")
+    block = sifting.block_of(sifting.identity()).alias(sifting.BLOCK)
+    sets = ended.where(ends > 0).groupBy("queue", "prefix", block).agg(
+        fn.sum(ends).alias("ends"), fn.bit_or(sifting.bit_of(sifting.identity())).alias("which")
+    )  # fmt: skip
+    return sets.where(fn.col("ends") > fn.bit_count("which")).select("queue", "prefix", sifting.BLOCK)
+
+
+def _doubled(ended: DataFrame) -> DataFrame:
+    """Return messages of queues that were consumed, or are to be had, more than once in the whole network."""
     derived = fn.col("flags").bitwiseAND(facts.DERIVED) != 0
-    consumed = fn.when(fn.col("state") == life.CONSUMED, fn.col("acknowledged")).otherwise(0)
-    consumed = fn.when(client, consumed).otherwise(0)
-    letters = fn.col("state").isin(life.DEAD, life.EXPIRED)
-    grouped = queues.groupBy("prefix", "sequence", "queue").agg(
-        fn.sum(consumed).alias("consumed"),
-        fn.count_if(fn.col("state") == life.PENDING).alias("waiting"),
-        fn.count_if(letters).alias("letters"),
+    grouped = ended.groupBy("prefix", "sequence", "queue").agg(
+        fn.sum("consumed").alias("consumed"),
+        fn.sum("waits").alias("waiting"),
+        fn.sum("letter").alias("letters"),
         fn.count_if(fn.coalesce(derived, fn.lit(False))).alias("made"),
         fn.max("number").alias("number"),
         fn.max_by("node", "last_at").alias("node"),
@@ -298,6 +347,7 @@ def _disordered(copies: DataFrame) -> DataFrame:
         & fn.col("reader").isNotNull() & (fn.col("reader") > 0)
     ).withColumn("priority", fn.shiftright("flags", 4))  # fmt: skip
     key = ["node", "place", "reader_run", "reader", "prefix", "priority"]
+    given = sifting.disordered(given, key)
     window = Window.partitionBy(*key).orderBy("delivered_position")
     before = given.select(*key, "sequence", "delivered_position", fn.lag("sequence").over(window).alias("before"))
     wrong = before.where(fn.col("before") > fn.col("sequence")).select(*key).distinct()

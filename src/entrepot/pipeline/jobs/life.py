@@ -7,8 +7,8 @@ records need no text; `Survey` has the texts.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as fn
 from entrepot.core.events import trace as facts
 from entrepot.io import seals
 from entrepot.pipeline import traces
-from entrepot.pipeline.jobs import crossings
+from entrepot.pipeline.jobs import crossings, pieces, sifting
 from entrepot.pipeline.jobs.storage import Storage
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ EVENTS_DDL: Final = (
     "place int, peer int, prefix bigint, sequence bigint"
 )
 NAMES_DDL: Final = "node bigint, run bigint, kind smallint, number bigint, text string"
-LIFE: Final = (
-    facts.ACCEPTED, facts.DELIVERED, facts.ACKNOWLEDGED, facts.RETURNED, facts.EXPIRED, facts.DEAD, facts.REMOVED,
-    facts.RECOVERED, facts.PENDING, facts.REFUSED,
-)  # fmt: skip
 LONG: Final = pa.int64()
 TEXT: Final = pa.string()
 FACTS_A_PARTITION: Final = 1 << 20  # of a shuffle: its rows then fit in the memory of a small executor
@@ -171,9 +167,13 @@ class Traces:
 
     def events(self) -> DataFrame:
         """Return every fact (`traces.EVENTS`)."""
+        return self._parts().mapInArrow(_events, EVENTS_DDL)
+
+    def _parts(self) -> DataFrame:
+        """Return a row for each part of a segment, each of a task of its own."""
         rows = sorted(self.survey.parts)
         parts = self.spark.createDataFrame(rows, "path string, first int, end int, before bigint, facts bigint")
-        return parts.repartition(max(1, len(rows))).mapInArrow(_events, EVENTS_DDL)
+        return parts.repartition(max(1, len(rows)))
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
@@ -182,50 +182,12 @@ class Traces:
 
         Their numbers are kept in ``target``/copies.parquet, what they stand for in names.parquet beside it.
         """
-        path = target.path("copies.parquet")
-        self._grouped().write.parquet(path)
+        path = pieces.write(self.spark, self._parts(), target, "copies.parquet")
         names = [(node, run, kind, number, text) for node, run, kind, number, text in self.survey.rows]
         fields = [("node", LONG), ("run", LONG), ("kind", pa.int16()), ("number", LONG), ("text", TEXT)]
         self._table(names, fields, 4).coalesce(1).write.parquet(target.path("names.parquet"))
-        copies = self._named(self.spark.read.parquet(path)).withColumn("state", self._state())
+        copies = self._named(self.spark.read.schema(pieces.COPY_DDL).parquet(path)).withColumn("state", self._state())
         return crossings.resolved(copies, self.survey.nodes, self.survey.prefixes)
-
-    def _grouped(self) -> DataFrame:
-        """Return a row of numbers for each copy."""
-        events = self.events().where(fn.col("kind").isin(*LIFE))
-        kind, flags, position, time = (fn.col(name) for name in ("kind", "flags", "position", "time"))
-        accepted = kind == facts.ACCEPTED
-        delivered = kind == facts.DELIVERED
-        settled = delivered & (flags.bitwiseAND(facts.SETTLED) != 0)
-        acknowledged = (kind == facts.ACKNOWLEDGED) | settled
-        began = accepted | (kind == facts.RECOVERED)
-        reading = delivered | (kind == facts.ACKNOWLEDGED) & (fn.col("peer") != 0)
-        reader = fn.when(reading, position)
-        code = fn.when(settled, fn.lit(facts.ACKNOWLEDGED << 16)).otherwise(kind * fn.lit(1 << 16) + fn.col("detail"))
-        fresh = accepted & (flags.bitwiseAND(facts.CONTINUED) == 0)
-        return events.groupBy("node", "place", "number").agg(
-            fn.max(fn.when(fn.col("prefix") != 0, fn.col("prefix"))).alias("prefix"),
-            fn.max(fn.when(fn.col("prefix") != 0, fn.col("sequence"))).alias("sequence"),
-            fn.max("run").alias("run"),
-            # numbers of connections and consumers begin anew with each run: they mean something in their own alone
-            fn.max(fn.when(accepted, fn.col("run"))).alias("origin_run"),
-            fn.max(fn.when(reading, fn.col("run"))).alias("reader_run"),
-            fn.max(fn.when(accepted, flags)).alias("flags"),
-            fn.max(fn.when(accepted, fn.col("peer"))).alias("origin"),
-            fn.max(fn.when(accepted, fn.col("detail"))).alias("size"),
-            fn.count_if(fresh).cast("int").alias("accepted"),
-            fn.count_if(delivered).cast("int").alias("delivered"),
-            fn.count_if(acknowledged).cast("int").alias("acknowledged"),
-            fn.count_if(kind == facts.RETURNED).cast("int").alias("returned"),
-            fn.count_if(kind == facts.REFUSED).cast("int").alias("refused"),
-            fn.max_by(code, position).alias("code"),
-            fn.max_by(fn.col("peer"), reader).alias("reader"),
-            fn.max_by(fn.col("peer"), fn.when(kind == facts.DEAD, position)).alias("cause"),
-            fn.min(fn.when(began, time)).alias("began_at"),
-            fn.max(fn.when(delivered, time)).alias("delivered_at"),
-            fn.max(fn.when(delivered, position)).alias("delivered_position"),
-            fn.max(fn.when(~began, time)).alias("last_at"),
-        )
 
     def _named(self, copies: DataFrame) -> DataFrame:
         """Add what numbers stand for: the queue, who reads, from where it came, and how the run ended."""
@@ -322,14 +284,6 @@ def _names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from traces.Segment(Path(path)).name_rows().to_batches()
 
 
-@contextlib.contextmanager
-def shuffled(spark: SparkSession, partitions: int) -> Iterator[None]:
+def shuffled(spark: SparkSession, partitions: int) -> AbstractContextManager[None]:
     """Let shuffles of ``spark`` have so many partitions meanwhile."""
-    name = "spark.sql.shuffle.partitions"
-    before = spark.conf.get(name)
-    spark.conf.set(name, str(partitions))
-    try:
-        yield
-    finally:
-        if before is not None:
-            spark.conf.set(name, before)
+    return sifting.set_to(spark, "spark.sql.shuffle.partitions", str(partitions))

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 SLICE_US: Final = 1_000_000  # over which the best rate of a consumer is taken
 WAITED_US: Final = 100_000  # at least so long waits what comes to a consumer at its limit
 BEFORE: Final = 3  # and while it takes at least so many others
-CALIBRATION: Final = (
-    "To find out, trace some seconds in which they catch up: `entrepot queue pause`, and `entrepot queue resume` when "
-    "messages of ten seconds wait."
-)
+CALIBRATION: Final = "To find out, `entrepot pipeline calibrate QUEUE` while it is traced."
 FIT: Final = 0.15  # of what is produced: a larger difference between model and measurement is said
 
 
