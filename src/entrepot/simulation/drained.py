@@ -81,6 +81,8 @@ class DrainRun(ClusterRun):
         """``beside``: a third node is there, and what waits moves at once."""
         lots = Lots(f"{seed}/{'beside' if beside else 'drains'}")
         self.branches = 0
+        self.ranges: Final = Lots(f"{seed}/ranges")  # lots of what came later: seeds keep what they drew before
+        self.leases: Final = self.ranges.chance(0.4)
         self.marked: dict[str, str] = {}  # message -> the node that took it, with an id of its sender
         self._begin(seed, lots, LeavingDraft(lots, beside=beside), lines=lines)
 
@@ -112,6 +114,8 @@ class DrainRun(ClusterRun):
 
     def _step(self) -> None:
         lots, draft = self.lots, self.draft
+        if self.leases and self.ranges.chance(0.2):
+            self._range(self._machine(self.ranges.one_of(draft.leaving)))
         what = lots.below(40)
         if what < 10:
             self._send()
@@ -124,6 +128,26 @@ class DrainRun(ClusterRun):
         elif not draft.calm:
             draft.disturbed = True
             self._trouble()
+
+    def _range(self, site: LeavingSite) -> None:
+        """A reader by lease does something at a node that is to leave, or an operator takes its range away.
+
+        What a drain may have given to its target is here again where that was broken off, and may come twice to
+        whoever reads here: in ``firm`` seeds he leaves it alone, as a transaction does.
+        """
+        if site.broker is None or site.stopping:
+            return
+        what = self.ranges.below(10)
+        if what < 5:
+            self._deliver(site, self._message(PROMISED, {}), PROMISED)
+            site.ranger.attach_and_claim(
+                self.ranges.skewed(1, 30), lambda one: self.draft.single and one in self.network.doubted
+            )
+        elif what < 9:
+            site.ranger.settle(self.ranges.skewed(1, 30))
+        else:
+            site.ranger.release()
+        self.network.world.count("drains: what a reader by lease did meanwhile")
 
     def _trouble(self) -> None:
         lots, draft = self.lots, self.draft
@@ -338,6 +362,7 @@ class DrainRun(ClusterRun):
         """Have a node give all away, to the target that stays; return whether it did."""
         for _ in range(DRAINING_S_MAX):
             state = site.drain.state
+            self._see_leases(site)
             if state is State.DONE and not self._left(site) and not self._waiting():
                 return True
             if state in (State.INTERRUPTED, State.FAILED) and not self.draft.single:
@@ -352,6 +377,19 @@ class DrainRun(ClusterRun):
             self.network.inspect()
         self._fault(f"{site.name} keeps {self._left(site)}, {self._waiting()}: {site.drain.report()}")
         return False
+
+    def _see_leases(self, site: LeavingSite) -> None:
+        """A drain that is done says what its node keeps for a reader by lease; then an operator takes that away."""
+        lease = site.ranger.lease()
+        if site.drain.state is not State.DONE or lease is None or not lease.held:
+            return
+        told = site.drain.report()["stays"]
+        assert isinstance(told, list)
+        said = [(row["queue"], row["messages"], row["who"]) for row in told]
+        if said != [(PROMISED, lease.held, lease.group)]:
+            self._fault(f"{site.name} keeps {lease.held} of {PROMISED} for a reader, and its drain says {said}")
+        self.network.world.count("drains that end while a reader holds a range")
+        site.ranger.release()
 
     def _left(self, site: LeavingSite) -> dict[str, int]:
         assert site.broker is not None

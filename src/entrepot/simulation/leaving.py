@@ -6,7 +6,7 @@ when a drain was broken off for good, so the target may have it although it said
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -15,6 +15,7 @@ from entrepot.cluster.clusters.drain_notes import RUNNING, State
 from entrepot.cluster.clusters.draining import Drain, obey
 from entrepot.cluster.link import LinkCore
 from entrepot.core.broker import BrokerCore
+from entrepot.core.leases.lease import Lease
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
@@ -77,6 +78,70 @@ class Hand(Reader):
         """Nothing is settled."""
 
 
+class Ranger:
+    """A reader by lease of `PROMISED` at one node. What it settled came to it, as it comes to a consumer."""
+
+    GROUP: Final = "ranger"
+
+    def __init__(self, site: LeavingSite) -> None:
+        self.site: Final = site
+        self.epoch = 0
+
+    def lease(self) -> Lease | None:
+        """Return what the broker has of it, if it has anything."""
+        broker = self.site.broker
+        return None if broker is None else broker.leases.held.get((PROMISED, self.GROUP))
+
+    def attach_and_claim(self, most: int, avoids: Callable[[str], bool]) -> None:
+        """Come again under a new epoch, and claim up to ``most``; give all back if ``avoids`` something of it."""
+
+        def act() -> None:
+            broker = self.site.need()
+            lease = broker.leases.need(names.parse(f"queue://{PROMISED}")[0], self.GROUP, create=True)
+            self.epoch = lease.attach(broker.journal, None)
+            lease.claim(broker.journal, self.epoch, lease.base, lease.held + most)
+            if any(avoids(one) for one in self.held()):
+                broker.leases.release(lease)
+
+        self.site.turn(act)
+
+    def held(self) -> list[str]:
+        """Return what it holds: identities, in its order. The broker runs."""
+        lease = self.lease()
+        if lease is None:
+            return []
+        found = lease.read(self.site.need().journal, lease.epoch, lease.base, lease.tail)
+        return [str(properties_in(one.raw)[IDENTITY]) for one in found]
+
+    def settle(self, most: int) -> None:
+        """Settle up to ``most`` of what it holds, unless it was fenced meanwhile."""
+
+        def act() -> None:
+            lease, broker = self.lease(), self.site.need()
+            if lease is None or lease.epoch != self.epoch:
+                return
+            for at, identity in enumerate(self.held()[:most]):
+                key = f"{identity} {PROMISED}"
+                self.site.ledger.came[key] = None
+                place = f"{self.site.name} by lease {lease.base + at}"
+                broker.journal.confirm(Settled(self.site.ledger.firm, key, place), b"")
+            lease.settle(broker.journal, self.epoch, min(lease.base + most, lease.tail))
+
+        self.site.turn(act)
+
+    def release(self) -> int:
+        """An operator takes it all from a reader that is gone; return how many messages that were."""
+        given: list[int] = []
+
+        def act() -> None:
+            lease = self.lease()
+            if lease is not None:
+                given.append(self.site.need().leases.release(lease))
+
+        self.site.turn(act)
+        return sum(given)
+
+
 class LeavingSite(ClusteredSite):
     """The machine of a node that may give all it has away."""
 
@@ -85,6 +150,7 @@ class LeavingSite(ClusteredSite):
     def __init__(self, network: Leaving, name: str, blueprint: Blueprint) -> None:
         super().__init__(network, name, blueprint)
         self.given: dict[int, str] = {}  # number of a message that went to a target -> what it is
+        self.ranger: Final = Ranger(self)
 
     @property
     def drain(self) -> Drain:
@@ -158,7 +224,7 @@ class LeavingSite(ClusteredSite):
         hand = Hand(self, f"queue://{PROMISED}", 3, key="hand")
 
         def act() -> None:
-            broker = self._broker()
+            broker = self.need()
             broker.subscribe(hand)
             hand.window.reopen()
             transaction = Transaction(f"xa {promise.key.hex()}")
@@ -188,7 +254,7 @@ class LeavingSite(ClusteredSite):
         done: list[bool] = []
 
         def act() -> None:
-            broker = self._broker()
+            broker = self.need()
             try:
                 if commits:
                     broker.branches.commit(promise.key)
@@ -216,7 +282,8 @@ class LeavingSite(ClusteredSite):
         branch = None if self.broker is None else self.broker.branches.prepared.get(promise.key)
         return branch is not None and not branch.leaving and not branch.record.given
 
-    def _broker(self) -> BrokerCore:
+    def need(self) -> BrokerCore:
+        """Return the broker, which runs."""
         assert self.broker is not None
         return self.broker
 
