@@ -83,17 +83,6 @@ def _says_nothing(genuine: Any) -> Any:
     return lambda self: []
 
 
-def _takes_from_readers(genuine: Any) -> Any:
-    def move(self: Ways) -> bool:
-        for lease in self.broker.leases.held.values():
-            if lease.held:
-                lease.epoch -= 1  # its reader is not even fenced
-                self.broker.leases.release(lease)
-        return bool(genuine(self))
-
-    return move
-
-
 def _of_any_node(genuine: Any) -> Any:
     return lambda self, address, routes, node="": genuine(self, address, routes)
 
@@ -126,7 +115,6 @@ HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
 LEASED: dict[str, Callable[[], AbstractContextManager[None]]] = {  # of ranges that readers hold
     "a drain waits for what a lease holds": lambda: patched(drain_ways, "movable", _of_readers_too),
     "a drain says nothing of what a lease holds": lambda: patched(Stays, "rows", _says_nothing),
-    "a drain takes what a lease holds": lambda: patched(Ways, "move", _takes_from_readers),
 }
 OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "no ids are told": lambda: patched(Drain, "_tell_ids", _tells_nobody),
