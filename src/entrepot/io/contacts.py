@@ -181,7 +181,7 @@ class Contacts:
         for listener in listeners:
             listener.stop_reading()
         await asyncio.gather(*(listener.drain(why) for listener in listeners))
-        turn.run(drain.serves_nobody)
+        turn.run(drain.ways.stays.serve_nobody)
         moved, until = (-1, -1), 0.0
         while not drain.is_over:
             if drain.progress != moved:

@@ -115,7 +115,12 @@ class DrainRun(ClusterRun):
     def _step(self) -> None:
         lots, draft = self.lots, self.draft
         if self.leases and self.ranges.chance(0.2):
-            self._range(self._machine(self.ranges.one_of(draft.leaving)))
+            site = self._machine(self.ranges.one_of(draft.leaving))
+            if site.broker is not None and not site.stopping:
+                what = self.ranges.below(10)
+                if what < 5:
+                    self._deliver(site, self._message(PROMISED, {}), PROMISED)
+                site.ranger.do(what, self.ranges, firm=draft.single)
         what = lots.below(40)
         if what < 10:
             self._send()
@@ -128,26 +133,6 @@ class DrainRun(ClusterRun):
         elif not draft.calm:
             draft.disturbed = True
             self._trouble()
-
-    def _range(self, site: LeavingSite) -> None:
-        """A reader by lease does something at a node that is to leave, or an operator takes its range away.
-
-        What a drain may have given to its target is here again where that was broken off, and may come twice to
-        whoever reads here: in ``firm`` seeds he leaves it alone, as a transaction does.
-        """
-        if site.broker is None or site.stopping:
-            return
-        what = self.ranges.below(10)
-        if what < 5:
-            self._deliver(site, self._message(PROMISED, {}), PROMISED)
-            site.ranger.attach_and_claim(
-                self.ranges.skewed(1, 30), lambda one: self.draft.single and one in self.network.doubted
-            )
-        elif what < 9:
-            site.ranger.settle(self.ranges.skewed(1, 30))
-        else:
-            site.ranger.release()
-        self.network.world.count("drains: what a reader by lease did meanwhile")
 
     def _trouble(self) -> None:
         lots, draft = self.lots, self.draft
@@ -362,7 +347,9 @@ class DrainRun(ClusterRun):
         """Have a node give all away, to the target that stays; return whether it did."""
         for _ in range(DRAINING_S_MAX):
             state = site.drain.state
-            self._see_leases(site)
+            unsaid = site.unsaid()
+            if unsaid:
+                self._fault(unsaid)
             if state is State.DONE and not self._left(site) and not self._waiting():
                 return True
             if state in (State.INTERRUPTED, State.FAILED) and not self.draft.single:
@@ -377,19 +364,6 @@ class DrainRun(ClusterRun):
             self.network.inspect()
         self._fault(f"{site.name} keeps {self._left(site)}, {self._waiting()}: {site.drain.report()}")
         return False
-
-    def _see_leases(self, site: LeavingSite) -> None:
-        """A drain that is done says what its node keeps for a reader by lease; then an operator takes that away."""
-        lease = site.ranger.lease()
-        if site.drain.state is not State.DONE or lease is None or not lease.held:
-            return
-        told = site.drain.report()["stays"]
-        assert isinstance(told, list)
-        said = [(row["queue"], row["messages"], row["who"]) for row in told]
-        if said != [(PROMISED, lease.held, lease.group)]:
-            self._fault(f"{site.name} keeps {lease.held} of {PROMISED} for a reader, and its drain says {said}")
-        self.network.world.count("drains that end while a reader holds a range")
-        site.ranger.release()
 
     def _left(self, site: LeavingSite) -> dict[str, int]:
         assert site.broker is not None

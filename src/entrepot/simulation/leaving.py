@@ -24,6 +24,7 @@ from entrepot.protocols.artemis.headers import properties_in
 from entrepot.simulation.clusters import IDENTITY, Clustered, ClusteredSite, Settled
 from entrepot.simulation.sites import Blueprint, Site
 from entrepot.simulation.subscribers import Reader
+from entrepot.simulation.world import Lots
 
 ORDERED: Final = "O"  # a queue that the cluster leaves alone, and nobody reads before the end
 PROMISED: Final = "P"  # one that is read by transactions alone
@@ -92,6 +93,20 @@ class Ranger:
         broker = self.site.broker
         return None if broker is None else broker.leases.held.get((PROMISED, self.GROUP))
 
+    def do(self, what: int, lots: Lots, *, firm: bool) -> None:
+        """Do something, ``what`` of ten things.
+
+        What a drain may have given to its target is here again where that was broken off, and may come twice to
+        whoever reads here: in ``firm`` seeds he leaves it alone, as a transaction does.
+        """
+        if what < 5:
+            self.attach_and_claim(lots.skewed(1, 30), lambda one: firm and one in self.site.ledger.doubted)
+        elif what < 9:
+            self.settle(lots.skewed(1, 30))
+        else:
+            self.release()
+        self.site.world.count("drains: what a reader by lease did meanwhile")
+
     def attach_and_claim(self, most: int, avoids: Callable[[str], bool]) -> None:
         """Come again under a new epoch, and claim up to ``most``; give all back if ``avoids`` something of it."""
 
@@ -158,6 +173,21 @@ class LeavingSite(ClusteredSite):
         assert self.made is not None
         assert self.made.draining is not None
         return self.made.draining
+
+    def unsaid(self) -> str:
+        """Return what a drain that is done does not say of the range that its node keeps; an operator frees it then."""
+        lease = self.ranger.lease()
+        if self.drain.state is not State.DONE or lease is None or not lease.held:
+            return ""
+        told = self.drain.report()["stays"]
+        assert isinstance(told, list)
+        said = [(row["queue"], row["messages"], row["who"]) for row in told]
+        held = lease.held
+        self.world.count("drains that end while a reader holds a range")
+        self.ranger.release()
+        if said == [(PROMISED, held, lease.group)]:
+            return ""
+        return f"{self.name} keeps {held} of {PROMISED} for a reader, and its drain says {said}"
 
     def order(self, verb: str, to: str = "") -> str:
         """Do as an operator says; return why not, "" where it was done."""

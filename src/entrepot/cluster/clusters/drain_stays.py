@@ -11,7 +11,7 @@ the drain ends without him and says what stays. Where the node serves nobody any
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, SECOND
@@ -25,11 +25,17 @@ Row = dict[str, object]
 
 
 class Stays:
-    """That of one broker. ``served``: whether readers and writers can still come."""
+    """That of one broker."""
 
-    def __init__(self, broker: BrokerCore) -> None:
+    def __init__(self, broker: BrokerCore, tell: Callable[[str], None]) -> None:
         self.broker: Final = broker
-        self.served = True
+        self._served = True
+        self._said = ""
+        self._tell: Final = tell
+
+    def serve_nobody(self) -> None:
+        """No reader and no writer comes here any more: what they hold stays, and is not waited for."""
+        self._served = False
 
     def rows(self) -> list[Row]:
         """Return what stays, as rows of a plan: ``stays`` says why, ``who`` whose it is."""
@@ -37,8 +43,8 @@ class Stays:
         return leases + [self._of_sink(sink, stages) for sink, stages in self._staged().items()]
 
     def awaited(self) -> str:
-        """Return for whom it is worth while to wait, "" for nobody."""
-        if not self.served:
+        """Return for whom it is worth while to wait, and tell once; "" for nobody."""
+        if not self._served:
             return ""
         names = [repr(one.group) for one in self._leases() if silence(one, self.broker) < PATIENCE]
         fresh = int(self.broker.wall) - PATIENCE // MILLISECOND
@@ -47,7 +53,11 @@ class Stays:
             for sink, stages in self._staged().items()
             if any(one.created > fresh or not one.closed for one in stages)
         ]
-        return f"it waits for {', '.join(names)} to settle or publish what stays till then" if names else ""
+        why = f"it waits for {', '.join(names)} to settle or publish what stays till then" if names else ""
+        if why and why != self._said:
+            self._tell(why)
+        self._said = why
+        return why
 
     @property
     def count(self) -> int:

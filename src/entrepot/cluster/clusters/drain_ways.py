@@ -79,7 +79,7 @@ class Ways:
         self.ways: dict[str, _Way] = {}
         self.dated: Final = Dated(self.broker)
         self.withheld: Final = Withheld()
-        self.stays: Final = Stays(self.broker)
+        self.stays: Final = Stays(self.broker, tell)
         self._asked: dict[str, None] = {}  # queues about which the target is asked
         self._beginning: dict[str, _Begun] = {}  # queues of which the disk gets that they are given away
         self._notebook: Final = notebook

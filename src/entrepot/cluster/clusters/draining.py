@@ -187,10 +187,6 @@ class Drain:
         prepared = [planned(f"(prepared) {name}", count, why=why) for name, count, why in self.handing.plan()]
         return self.ways.plan() + prepared
 
-    def serves_nobody(self) -> None:
-        """No reader and no writer comes here any more: what they hold stays, and is not waited for."""
-        self.ways.stays.served = False
-
     @property
     def progress(self) -> tuple[int, int]:
         """What changes whenever something moves, of a queue or a prepared branch, or what stays becomes less."""
@@ -375,19 +371,13 @@ class Drain:
         ):
             self._since = int(self.broker.now)
             self._dial()
-        elif self.state is State.MOVING and self.handing.move() and self.ways.move() and not self._waits():
-            self._tell_ids()
+        elif self.state is State.MOVING and self.handing.move() and self.ways.move():
+            self.why = self.ways.stays.awaited()
+            if not self.why:
+                self._tell_ids()
         if self.state in RUNNING:
             self._look = _Look(int(self.broker.now) + LOOK_EVERY, self)
             self.broker.timetable.add(self._look)
-
-    def _waits(self) -> bool:
-        """Return whether readers and writers are at work on what is left here; say so once."""
-        why = self.ways.stays.awaited()
-        if why and not self.why:
-            self._tell(why)
-        self.why = why
-        return bool(why)
 
     def _tell_ids(self) -> None:
         """Say at last which duplicate ids were seen here."""

@@ -79,7 +79,7 @@ class Emptying:
     def start(self) -> None:
         """Begin, or go on where a broker of this store broke off."""
         self._since = self._said = int(self.broker.now)
-        self.drain.serves_nobody()
+        self.drain.ways.stays.serve_nobody()
         self.look()
 
     def look(self) -> None:

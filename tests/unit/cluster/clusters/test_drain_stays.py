@@ -108,7 +108,7 @@ def test_a_drain_that_waits_for_a_reader_can_be_aborted() -> None:
 def test_a_node_that_serves_nobody_waits_for_no_reader() -> None:
     world, a, _, _, _ = ready()
     drain = drain_of(a)
-    drain.serves_nobody()
+    drain.ways.stays.serve_nobody()
     a.act(drain.begin)
     world.wait(1_000)
     assert drain.state is State.DONE, drain.report()
