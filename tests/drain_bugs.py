@@ -12,8 +12,9 @@ from typing import Any
 
 from bridge_bugs import patched
 from carrier_bugs import BUGS as CARRIED
-from entrepot.cluster.clusters import dated
+from entrepot.cluster.clusters import dated, drain_ways
 from entrepot.cluster.clusters.contents import Contents
+from entrepot.cluster.clusters.drain_stays import Stays
 from entrepot.cluster.clusters.drain_ways import Ways
 from entrepot.cluster.clusters.draining import Drain
 from entrepot.cluster.clusters.gift import Gift
@@ -71,6 +72,17 @@ def _begins_at_once(genuine: Any) -> Any:
     return begin
 
 
+def _of_readers_too(genuine: Any) -> Any:
+    def movable(queue: Any, held: Any) -> int:
+        return int(queue.count)
+
+    return movable
+
+
+def _says_nothing(genuine: Any) -> Any:
+    return lambda self: []
+
+
 def _of_any_node(genuine: Any) -> Any:
     return lambda self, address, routes, node="": genuine(self, address, routes)
 
@@ -100,6 +112,10 @@ HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a drain is done before the disk knows it": lambda: patched(Drain, "_store", _is_done_before_the_disk),
     "ids that come while ids are told are not told": lambda: patched(Remembered, "more", _tells_once),
 }
+LEASED: dict[str, Callable[[], AbstractContextManager[None]]] = {  # of ranges that readers hold
+    "a drain waits for what a lease holds": lambda: patched(drain_ways, "movable", _of_readers_too),
+    "a drain says nothing of what a lease holds": lambda: patched(Stays, "rows", _says_nothing),
+}
 OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "no ids are told": lambda: patched(Drain, "_tell_ids", _tells_nobody),
     "what has a date loses it": lambda: patched(dated, "hand_out", _without_its_date),
@@ -109,7 +125,7 @@ OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "an aborted drain goes on": lambda: patched(Ways, "stop", _nothing),
     "on the way: a message is settled before the answer": CARRIED["a message is settled before the answer"],
 }
-BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {**HISTORIC, **OTHERS, **BESIDE}
+BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {**HISTORIC, **OTHERS, **LEASED, **BESIDE}
 
 
 def planted(bug: str) -> AbstractContextManager[None]:

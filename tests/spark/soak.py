@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -325,11 +326,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--mode", choices=MODES, default="alone", help="which brokers, and who runs the queries")
     parser.add_argument("--early", choices=EARLY, default="", help="who acknowledges too early: must fail")
+    parser.add_argument("--keep", action="store_true", help="leave the stores and logs of a failed run where they are")
     given = parser.parse_args()
     print(f"seed {given.seed}, {given.mode}", flush=True)
-    with tempfile.TemporaryDirectory(prefix="entrepot-soak-") as home:
-        say = lambda text: print(text, flush=True)  # noqa: E731
-        Soak(Path(home), given.rounds, given.seed, mode=given.mode, early=given.early, say=say).run()
+    home = Path(tempfile.mkdtemp(prefix="entrepot-soak-"))
+    say = lambda text: print(text, flush=True)  # noqa: E731
+    passed = False
+    try:
+        Soak(home, given.rounds, given.seed, mode=given.mode, early=given.early, say=say).run()
+        passed = True
+    finally:
+        if given.keep and not passed:
+            say(f"its stores and logs are in {home}")
+        else:
+            shutil.rmtree(home, ignore_errors=True)
     print("everything came out once")
 
 

@@ -232,8 +232,8 @@ class Nodes(Place):
     """Two nodes of a cluster, and one query over both. In turns one of them gives all to the other, goes, and is back.
 
     ``drain``: an operator says so, and stops it then. ``scale-down``: it is stopped, and says so itself. Clients go
-    first, as docs/clusters.md wants it; the query stays, and what it holds. Messages are redistributed meanwhile to
-    where the competitor is.
+    first, as docs/clusters.md wants it; the query stays. What it holds is waited for while it lives, and stays where it
+    is when its driver is dead. Messages are redistributed meanwhile to where the competitor is.
     """
 
     faults = ("drain", "scale-down")
@@ -273,10 +273,11 @@ class Nodes(Place):
         if kind == "drain":
             place = f"127.0.0.1:{self._core[1 - which]}"
             done = told("drain", "--url", f"stomp://127.0.0.1:{self._ports[which]}", "--to", place)
-            assert done.returncode == 0, done.stdout + done.stderr
+            held = "stay that somebody holds" in done.stderr  # the driver is dead, and its leases are here
+            assert done.returncode == 0 or held, done.stdout + done.stderr
         assert node.process is not None
         node.process.terminate()
-        assert node.process.wait(PATIENCE) == 0, node.told()[-2_000:]  # what a lease holds it waits for, 20 s
+        assert node.process.wait(PATIENCE) == 0, node.told()[-2_000:]  # what a lease holds it keeps
         time.sleep(lots.uniform(0.0, 1.0))
         node.start()
         self._going = -1

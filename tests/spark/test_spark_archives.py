@@ -58,6 +58,19 @@ spark.stop()
 '''
 
 
+def submit(command: list[str], environment: dict[str, str], home: Path) -> None:
+    """Run a program of Spark to its end. Raises AssertionError with what it said, also when it does not come to one."""
+    said = home / "submit.log"
+    with said.open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=home)
+    try:
+        code = process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()
+    assert code == 0, f"ended with {code}\n{said.read_text(errors='replace')[-5_000:]}"
+
+
 def test_executors_have_the_format_from_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)  # Spark gives the driver's to workers
     cluster = Standalone(tmp_path / "cluster")
@@ -81,10 +94,7 @@ def test_executors_have_the_format_from_the_archive(tmp_path: Path, monkeypatch:
         command += [str(tmp_path / "program.py"), f"stomp://127.0.0.1:{broker.port}", str(tmp_path)]
         environment = {**os.environ, "SPARK_HOME": str(unpacked()), "PYSPARK_PYTHON": "./environment/bin/python"}
         environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment, cwd=tmp_path
-        )
-        assert done.returncode == 0, done.stdout + done.stderr[-5_000:]
+        submit(command, environment, tmp_path)
         assert sorted(frame.body.decode() for frame in Wire(broker.port).drain("/queue/out")) == sorted(
             f"m{number}" for number in range(COUNT)
         )

@@ -7,13 +7,16 @@ ENTREPOT_SOAK_ROUNDS sets the rounds here, ENTREPOT_SOAK_MODES which brokers are
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
+from typing import Any
 
 import artemis
 import classic
 import pytest
 
 from spark.soak import MODES, Soak
+from spark.soak_places import Nodes
 
 ROUNDS = int(os.environ.get("ENTREPOT_SOAK_ROUNDS", "8"))
 ASKED = os.environ.get("ENTREPOT_SOAK_MODES", "").replace("all", ",".join(MODES)).split(",")
@@ -35,6 +38,36 @@ def needs(mode: str) -> None:
 def test_kills_lose_nothing_and_double_nothing(tmp_path: Path, mode: str) -> None:
     needs(mode)
     Soak(tmp_path, ROUNDS, seed=1, mode=mode, say=print).run()
+
+
+@pytest.mark.timeout(300)
+def test_what_two_nodes_have_is_read_whole_though_it_moves_between_them(tmp_path: Path) -> None:
+    """A reader at one draws from the other, and what is on its way arrives when he has gone: read both till quiet.
+
+    To read one after the other, once, left 1,132 of 8,051 unread, and looked like a loss.
+    """
+    nodes = Nodes(tmp_path)
+    try:
+        nodes.start()
+        for which, numbers in enumerate((range(4_000), range(4_000, 8_051))):
+            wire = nodes.wire(_Chosen(which))
+            for number in numbers:
+                wire.say("SEND", {"destination": "/queue/out", "persistent": "true"}, str(number).encode())
+            wire.leave()
+        assert sorted(map(int, nodes.carried())) == list(range(8_051))
+    finally:
+        nodes.stop()
+
+
+class _Chosen(random.Random):
+    """Lots that always choose the same node."""
+
+    def __init__(self, which: int) -> None:
+        super().__init__()
+        self._which = which
+
+    def choice(self, seq: Any) -> Any:
+        return seq[self._which]
 
 
 @pytest.mark.timeout(1_800)

@@ -51,6 +51,10 @@ def drain(
     Prepared transactions go first, each with what it sends and what it has taken, and their coordinator ends them at
     the other node. What repeats stays, and a transaction that the other node does not take; --status says why.
 
+    What a reader holds by lease, and what a writer has staged, stays: a drain waits for whoever was heard of within 15
+    seconds, moves what he gives back, and ends then. --dry-run and --status say whose it is and what to do. The command
+    fails if something stays: the store of this node is still needed.
+
     A backup that gives away what it took over (<scale-down>) has no port but its status page: ask that for --status.
     """
     if sum((dry_run, status, resume, abort)) > 1:
@@ -72,10 +76,17 @@ def drain(
         time.sleep(LOOK_S)
         found = _ask(url, "status", "")
         if output != "json":
-            click.echo(f"{found['state']}: {_figures(found)}", err=True)
+            why = f": {found['why']}" if found["why"] else ""
+            click.echo(f"{found['state']}: {_figures(found)}{why}", err=True)
     _told(found, output)
     if found["state"] == "failed":
         raise Failure(f"the drain failed: {found['why']}", remedy="entrepot drain --resume goes on, --abort forgets it")
+    kept = sum(int(row["messages"]) for row in found["stays"])
+    if kept and found["state"] == "done":
+        raise Failure(
+            f"the drain is done, and {kept:,} messages stay that somebody holds",
+            remedy="keep the store of this node; what is said of each above says what to do, then drain again",
+        )
 
 
 def _ask(url: str, verb: str, to: str) -> Any:
@@ -100,6 +111,8 @@ def _told(found: dict[str, Any], output: str) -> None:
     click.echo(f"{found['state']}{who}: {_figures(found)}", err=True)
     for queue, why in found["refused"].items():
         click.echo(f"{queue} stays: {why}", err=True)
+    for row in found.get("stays", ()):  # a status page of an older broker has none
+        click.echo(f"{row['messages']:,} of {row['queue']} stay: {row['stays']}", err=True)
     if found["why"]:
         click.echo(found["why"], err=True)
     for branch in found["branches"]:
@@ -111,6 +124,9 @@ def _told(found: dict[str, Any], output: str) -> None:
 def _figures(found: dict[str, Any]) -> str:
     """Return how much moved and is left, in words."""
     said = f"{found['moved']:,} moved, {found['left']:,} left"
+    kept = sum(int(row["messages"]) for row in found.get("stays", ()))
+    if kept:
+        said += f", {kept:,} stay"
     if found["branches_moved"] or found["prepared"]:
         said += f"; prepared transactions: {found['branches_moved']:,} moved, {found['prepared']:,} left"
     return said

@@ -181,7 +181,8 @@ class Contacts:
         for listener in listeners:
             listener.stop_reading()
         await asyncio.gather(*(listener.drain(why) for listener in listeners))
-        moved, until = -1, 0.0
+        turn.run(drain.ways.stays.serve_nobody)
+        moved, until = (-1, -1), 0.0
         while not drain.is_over:
             if drain.progress != moved:
                 moved, until = drain.progress, turn.loop.time() + STANDSTILL_S

@@ -104,6 +104,9 @@ def metrics(facts: Mapping[str, Any]) -> str:
         for name, about in (("moved", "messages that are at another broker"), ("left", "messages that wait here")):
             about = f"of a backup that gives away what it took over: {about}"
             found.append(_family(f"entrepot_drain_{name}", about, [(mine, facts["drain"][name])]))
+        about = "of a backup that gives away what it took over: messages that readers and writers hold here"
+        stays = sum(int(row["messages"]) for row in facts["drain"]["stays"])
+        found.append(_family("entrepot_drain_stays", about, [(mine, stays)]))
     replicas = [(f'{mine},replica="{_escaped(each["name"])}"', each) for each in copied.get("replicas", ())]
     for name, about, read in REPLICA:
         found.append(_family(name, about, [(labels, read(each)) for labels, each in replicas]))

@@ -81,6 +81,8 @@ class DrainRun(ClusterRun):
         """``beside``: a third node is there, and what waits moves at once."""
         lots = Lots(f"{seed}/{'beside' if beside else 'drains'}")
         self.branches = 0
+        self.ranges: Final = Lots(f"{seed}/ranges")  # lots of what came later: seeds keep what they drew before
+        self.leases: Final = self.ranges.chance(0.4)
         self.marked: dict[str, str] = {}  # message -> the node that took it, with an id of its sender
         self._begin(seed, lots, LeavingDraft(lots, beside=beside), lines=lines)
 
@@ -112,6 +114,13 @@ class DrainRun(ClusterRun):
 
     def _step(self) -> None:
         lots, draft = self.lots, self.draft
+        if self.leases and self.ranges.chance(0.2):
+            site = self._machine(self.ranges.one_of(draft.leaving))
+            if site.broker is not None and not site.stopping:
+                what = self.ranges.below(10)
+                if what < 5:
+                    self._deliver(site, self._message(PROMISED, {}), PROMISED)
+                site.ranger.do(what, self.ranges, firm=draft.single)
         what = lots.below(40)
         if what < 10:
             self._send()
@@ -338,6 +347,9 @@ class DrainRun(ClusterRun):
         """Have a node give all away, to the target that stays; return whether it did."""
         for _ in range(DRAINING_S_MAX):
             state = site.drain.state
+            unsaid = site.unsaid()
+            if unsaid:
+                self._fault(unsaid)
             if state is State.DONE and not self._left(site) and not self._waiting():
                 return True
             if state in (State.INTERRUPTED, State.FAILED) and not self.draft.single:

@@ -6,7 +6,7 @@ when a drain was broken off for good, so the target may have it although it said
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -15,6 +15,7 @@ from entrepot.cluster.clusters.drain_notes import RUNNING, State
 from entrepot.cluster.clusters.draining import Drain, obey
 from entrepot.cluster.link import LinkCore
 from entrepot.core.broker import BrokerCore
+from entrepot.core.leases.lease import Lease
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
@@ -23,6 +24,7 @@ from entrepot.protocols.artemis.headers import properties_in
 from entrepot.simulation.clusters import IDENTITY, Clustered, ClusteredSite, Settled
 from entrepot.simulation.sites import Blueprint, Site
 from entrepot.simulation.subscribers import Reader
+from entrepot.simulation.world import Lots
 
 ORDERED: Final = "O"  # a queue that the cluster leaves alone, and nobody reads before the end
 PROMISED: Final = "P"  # one that is read by transactions alone
@@ -77,6 +79,84 @@ class Hand(Reader):
         """Nothing is settled."""
 
 
+class Ranger:
+    """A reader by lease of `PROMISED` at one node. What it settled came to it, as it comes to a consumer."""
+
+    GROUP: Final = "ranger"
+
+    def __init__(self, site: LeavingSite) -> None:
+        self.site: Final = site
+        self.epoch = 0
+
+    def lease(self) -> Lease | None:
+        """Return what the broker has of it, if it has anything."""
+        broker = self.site.broker
+        return None if broker is None else broker.leases.held.get((PROMISED, self.GROUP))
+
+    def do(self, what: int, lots: Lots, *, firm: bool) -> None:
+        """Do something, ``what`` of ten things.
+
+        What a drain may have given to its target is here again where that was broken off, and may come twice to
+        whoever reads here: in ``firm`` seeds he leaves it alone, as a transaction does.
+        """
+        if what < 5:
+            self.attach_and_claim(lots.skewed(1, 30), lambda one: firm and one in self.site.ledger.doubted)
+        elif what < 9:
+            self.settle(lots.skewed(1, 30))
+        else:
+            self.release()
+        self.site.world.count("drains: what a reader by lease did meanwhile")
+
+    def attach_and_claim(self, most: int, avoids: Callable[[str], bool]) -> None:
+        """Come again under a new epoch, and claim up to ``most``; give all back if ``avoids`` something of it."""
+
+        def act() -> None:
+            broker = self.site.need()
+            lease = broker.leases.need(names.parse(f"queue://{PROMISED}")[0], self.GROUP, create=True)
+            self.epoch = lease.attach(broker.journal, None)
+            lease.claim(broker.journal, self.epoch, lease.base, lease.held + most)
+            if any(avoids(one) for one in self.held()):
+                broker.leases.release(lease)
+
+        self.site.turn(act)
+
+    def held(self) -> list[str]:
+        """Return what it holds: identities, in its order. The broker runs."""
+        lease = self.lease()
+        if lease is None:
+            return []
+        found = lease.read(self.site.need().journal, lease.epoch, lease.base, lease.tail)
+        return [str(properties_in(one.raw)[IDENTITY]) for one in found]
+
+    def settle(self, most: int) -> None:
+        """Settle up to ``most`` of what it holds, unless it was fenced meanwhile."""
+
+        def act() -> None:
+            lease, broker = self.lease(), self.site.need()
+            if lease is None or lease.epoch != self.epoch:
+                return
+            for at, identity in enumerate(self.held()[:most]):
+                key = f"{identity} {PROMISED}"
+                self.site.ledger.came[key] = None
+                place = f"{self.site.name} by lease {lease.base + at}"
+                broker.journal.confirm(Settled(self.site.ledger.firm, key, place), b"")
+            lease.settle(broker.journal, self.epoch, min(lease.base + most, lease.tail))
+
+        self.site.turn(act)
+
+    def release(self) -> int:
+        """An operator takes it all from a reader that is gone; return how many messages that were."""
+        given: list[int] = []
+
+        def act() -> None:
+            lease = self.lease()
+            if lease is not None:
+                given.append(self.site.need().leases.release(lease))
+
+        self.site.turn(act)
+        return sum(given)
+
+
 class LeavingSite(ClusteredSite):
     """The machine of a node that may give all it has away."""
 
@@ -85,6 +165,7 @@ class LeavingSite(ClusteredSite):
     def __init__(self, network: Leaving, name: str, blueprint: Blueprint) -> None:
         super().__init__(network, name, blueprint)
         self.given: dict[int, str] = {}  # number of a message that went to a target -> what it is
+        self.ranger: Final = Ranger(self)
 
     @property
     def drain(self) -> Drain:
@@ -92,6 +173,21 @@ class LeavingSite(ClusteredSite):
         assert self.made is not None
         assert self.made.draining is not None
         return self.made.draining
+
+    def unsaid(self) -> str:
+        """Return what a drain that is done does not say of the range that its node keeps; an operator frees it then."""
+        lease = self.ranger.lease()
+        if self.drain.state is not State.DONE or lease is None or not lease.held:
+            return ""
+        told = self.drain.report()["stays"]
+        assert isinstance(told, list)
+        said = [(row["queue"], row["messages"], row["who"]) for row in told]
+        held = lease.held
+        self.world.count("drains that end while a reader holds a range")
+        self.ranger.release()
+        if said == [(PROMISED, held, lease.group)]:
+            return ""
+        return f"{self.name} keeps {held} of {PROMISED} for a reader, and its drain says {said}"
 
     def order(self, verb: str, to: str = "") -> str:
         """Do as an operator says; return why not, "" where it was done."""
@@ -158,7 +254,7 @@ class LeavingSite(ClusteredSite):
         hand = Hand(self, f"queue://{PROMISED}", 3, key="hand")
 
         def act() -> None:
-            broker = self._broker()
+            broker = self.need()
             broker.subscribe(hand)
             hand.window.reopen()
             transaction = Transaction(f"xa {promise.key.hex()}")
@@ -188,7 +284,7 @@ class LeavingSite(ClusteredSite):
         done: list[bool] = []
 
         def act() -> None:
-            broker = self._broker()
+            broker = self.need()
             try:
                 if commits:
                     broker.branches.commit(promise.key)
@@ -216,7 +312,8 @@ class LeavingSite(ClusteredSite):
         branch = None if self.broker is None else self.broker.branches.prepared.get(promise.key)
         return branch is not None and not branch.leaving and not branch.record.given
 
-    def _broker(self) -> BrokerCore:
+    def need(self) -> BrokerCore:
+        """Return the broker, which runs."""
         assert self.broker is not None
         return self.broker
 

@@ -40,7 +40,9 @@ def test_a_broker_that_waits_says_so_and_nothing_of_replicas() -> None:
 
 
 def test_a_backup_that_gives_away_what_it_took_over_says_how_far_it_is() -> None:
-    text = metrics({"broker": "b", "ready": False, "drain": {"moved": 12, "left": 30}})
+    drain = {"moved": 12, "left": 30, "stays": [{"messages": 3}, {"messages": 4}]}
+    text = metrics({"broker": "b", "ready": False, "drain": drain})
     assert 'entrepot_ha_primary{broker="b"} 0\n' in text
     assert 'entrepot_drain_moved{broker="b"} 12\n' in text
     assert 'entrepot_drain_left{broker="b"} 30\n' in text
+    assert 'entrepot_drain_stays{broker="b"} 7\n' in text

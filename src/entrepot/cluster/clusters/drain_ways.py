@@ -20,6 +20,7 @@ from entrepot.cluster.clusters.asking import Asking
 from entrepot.cluster.clusters.connection import Carry, ClusterConnection
 from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import MOVED, Notebook, Receipt
+from entrepot.cluster.clusters.drain_stays import Stays
 from entrepot.cluster.clusters.finding import find_queue
 from entrepot.cluster.clusters.remotes import STORE_PREFIX
 from entrepot.cluster.clusters.stores import owner_of
@@ -78,6 +79,7 @@ class Ways:
         self.ways: dict[str, _Way] = {}
         self.dated: Final = Dated(self.broker)
         self.withheld: Final = Withheld()
+        self.stays: Final = Stays(self.broker, tell)
         self._asked: dict[str, None] = {}  # queues about which the target is asked
         self._beginning: dict[str, _Begun] = {}  # queues of which the disk gets that they are given away
         self._notebook: Final = notebook
@@ -96,7 +98,7 @@ class Ways:
             rows.append(planned("(scheduled)", len(dated)))
         if kept:
             rows.append(planned("(scheduled)", kept, why="they repeat: cancel them, or let this node live"))
-        return rows
+        return rows + self.stays.rows()
 
     def report(self) -> dict[str, object]:
         """Return how far each queue is."""
@@ -108,6 +110,7 @@ class Ways:
             "moved": sum(one.moved for one in self.receipts.values()),
             "left": sum(left.values()) + len(self.broker.scheduled.schedules),
             "refused": dict(self.refused),
+            "stays": self.stays.rows(),
             "prepared": len(self.broker.branches.prepared),
             "queues": [
                 {"queue": name, "left": left.get(name, 0), **msgspec.to_builtins(one)}
@@ -287,12 +290,17 @@ class Ways:
 
 def planned(queue: str, messages: int, octets: int = 0, why: str = "") -> dict[str, object]:
     """Return a row of a plan; ``why`` it stays."""
-    return {"queue": queue, "messages": messages, "octets": octets, "stays": why}
+    return {"queue": queue, "messages": messages, "octets": octets, "who": "", "stays": why}
 
 
 def held_in(broker: BrokerCore) -> dict[int, int]:
-    """Return identity of a queue -> how many of its messages prepared branches hold: these go with their branch."""
-    found: dict[int, int] = {}
+    """Return identity of a queue -> how many of its messages move with no bridge of it.
+
+    What prepared branches hold goes with its branch; what readers hold by lease stays (`drain_stays.py`).
+    """
+    found = {int(lease.queue.identity): 0 for lease in broker.leases.held.values()}
+    for lease in broker.leases.held.values():
+        found[int(lease.queue.identity)] += lease.held
     for branch in broker.branches.prepared.values():
         for hold in branch.holds:
             identity = int(hold.queue.identity)
@@ -301,5 +309,5 @@ def held_in(broker: BrokerCore) -> dict[int, int]:
 
 
 def movable(queue: Queue, held: dict[int, int]) -> int:
-    """Return how many messages of ``queue`` are in no branch's hands."""
+    """Return how many messages of ``queue`` are in no branch's and no reader's hands."""
     return int(queue.count) - held.get(int(queue.identity), 0)

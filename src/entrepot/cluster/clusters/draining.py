@@ -188,9 +188,9 @@ class Drain:
         return self.ways.plan() + prepared
 
     @property
-    def progress(self) -> int:
-        """A number that changes whenever something moves: a message of a queue, or of a prepared branch."""
-        return self.ways.moved + self.handing.progress
+    def progress(self) -> tuple[int, int]:
+        """What changes whenever something moves, of a queue or a prepared branch, or what stays becomes less."""
+        return self.ways.moved + self.handing.progress, self.ways.stays.count
 
     @property
     def is_over(self) -> bool:
@@ -372,7 +372,9 @@ class Drain:
             self._since = int(self.broker.now)
             self._dial()
         elif self.state is State.MOVING and self.handing.move() and self.ways.move():
-            self._tell_ids()
+            self.why = self.ways.stays.awaited()
+            if not self.why:
+                self._tell_ids()
         if self.state in RUNNING:
             self._look = _Look(int(self.broker.now) + LOOK_EVERY, self)
             self.broker.timetable.add(self._look)
@@ -408,6 +410,8 @@ class Drain:
             opened.client.send(ScaleDownAnnouncement(target=self.ways.node, scaled_down=own, channel=CLUSTER))
         self._end(State.DONE, "")
         self._tell(f"AMQ221078: {self.ways.moved} messages were moved to {self._target()}")
+        for row in self.ways.stays.rows():
+            self._tell(f"{row['messages']} of {row['queue']} stay: {row['stays']}")
 
     def _end(self, state: State, why: str) -> None:
         self.state = state

@@ -31,7 +31,7 @@ LOOK_EVERY: Final = SECOND // 10
 AGAIN: Final = 5 * SECOND  # after a drain that found nobody, or was refused
 SAY_EVERY: Final = 30 * SECOND  # while nothing moves
 FACTS: Final = (
-    "state", "why", "node", "place", "moved", "left", "prepared", "refused", "branches", "branches_moved",
+    "state", "why", "node", "place", "moved", "left", "prepared", "refused", "stays", "branches", "branches_moved",
 )  # fmt: skip
 Tell = Callable[[str, bool], None]
 """Takes what an operator should know, and whether it is bad news."""
@@ -79,6 +79,7 @@ class Emptying:
     def start(self) -> None:
         """Begin, or go on where a broker of this store broke off."""
         self._since = self._said = int(self.broker.now)
+        self.drain.ways.stays.serve_nobody()
         self.look()
 
     def look(self) -> None:

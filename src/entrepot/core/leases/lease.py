@@ -57,6 +57,8 @@ class Lease:
         self.numbers: dict[int, int] = {}  # position -> message number
         self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
         self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
+        self.made: dict[int, int] = {}  # start -> when that claim was made, ms since 1970; 0 where that is not known
+        self.heard: Instant = int(queue.host.now)  # when its reader asked for something last, or the broker started
         self.walk: Walk | None = None  # how far the selector has looked
         self.ended: str = ""  # why the lease is over, when its queue was deleted
         self.waiting: list[Poll] = []  # claims that wait for something to claim
@@ -65,6 +67,13 @@ class Lease:
     def held(self) -> int:
         """How many messages the lease holds."""
         return self.tail - self.base
+
+    @property
+    def held_since(self) -> int:
+        """When the oldest of what it holds was claimed, ms since 1970; 0: it holds nothing, or that is not known."""
+        for start in self.claims:
+            return self.made.get(start, 0)
+        return 0
 
     @property
     def more(self) -> int:
@@ -93,6 +102,7 @@ class Lease:
         ``selector`` and ``until`` (ms since 1970, 0: none) hold for claims from now on.
         """
         self._alive()
+        self.heard = int(self.queue.host.now)
         self.fresh = False
         self.epoch += 1
         self.selector = selector
@@ -183,6 +193,7 @@ class Lease:
             for start, end in list(self.claims.items()):
                 if end <= self.base:
                     del self.claims[start]
+                    self.made.pop(start, 0)
                     journal.delete(KIND_CLAIM, _claim_key(self, start))
             self._write(journal)
         finally:
@@ -202,6 +213,7 @@ class Lease:
             self.numbers.clear()
             self.kept.clear()
             self.claims.clear()
+            self.made.clear()
             self.base = self.tail
             self.fresh = True
             self.after = self.since = self.until = 0
@@ -261,6 +273,7 @@ class Lease:
             for start in self.claims:
                 journal.delete(KIND_CLAIM, _claim_key(self, start))
             self.claims.clear()
+            self.made.clear()
             journal.delete(KIND_LEASE, _key(self))
         finally:
             journal.end()
@@ -307,6 +320,7 @@ class Lease:
         """Take back one claim from the journal; claims come in the order in which they were made."""
         end = claim.start + len(claim.numbers)
         self.claims[claim.start] = end
+        self.made[claim.start] = claim.made
         for offset, number in enumerate(claim.numbers):
             position = claim.start + offset
             if position >= self.base:
@@ -335,7 +349,8 @@ class Lease:
                 self.tail += 1
             self.queue.lease(len(taken))
             self.claims[start] = self.tail
-            record = records.ClaimRecord(int(self.queue.identity), self.group, start, numbers)
+            self.made[start] = int(queue.host.wall)
+            record = records.ClaimRecord(int(self.queue.identity), self.group, start, numbers, self.made[start])
             journal.put(KIND_CLAIM, _claim_key(self, start), records.encode(record))
         finally:
             journal.end()
@@ -389,6 +404,7 @@ class Lease:
                 f"epoch {epoch} of {self.group} on {self.queue.name} is over: {self.epoch} is current",
                 remedy="another reader attached under this name; stop, or attach again",
             )
+        self.heard = int(self.queue.host.now)
 
     def _write(self, journal: JournalCore) -> None:
         text = "" if self.selector is None else self.selector.text

@@ -20,12 +20,16 @@ class LeaseRecord(msgspec.Struct, frozen=True):
 
 
 class ClaimRecord(msgspec.Struct, frozen=True):
-    """What the journal keeps of one claim: the numbers of the messages at positions ``start``, ``start`` + 1, ..."""
+    """What the journal keeps of one claim: the numbers of the messages at positions ``start``, ``start`` + 1, ...
+
+    ``made``: when, ms since 1970; 0 in records of brokers that did not note it.
+    """
 
     queue: int
     group: str
     start: int
     numbers: list[int]
+    made: int = 0
 
 
 def encode(record: LeaseRecord | ClaimRecord) -> bytes:

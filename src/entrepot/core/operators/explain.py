@@ -17,6 +17,7 @@ import msgspec
 from entrepot.base.environment import MIB, MILLISECOND, SECOND, UNLIMITED
 from entrepot.core.addressing.address_settings import FULL_DROP, FULL_FAIL
 from entrepot.core.broker import BrokerCore
+from entrepot.core.leases.holder import release_of, said_of
 from entrepot.core.operators.letters import Looked, holds_letters, letters_in, letters_of
 from entrepot.core.queue.consumer import Consumer, Objection
 from entrepot.core.queue.queue import Queue
@@ -258,8 +259,8 @@ def _set_aside(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
         if lease.held:
             tally.add(
                 "leased",
-                f"{lease.group!r} holds the range {lease.base} to {lease.tail} by lease",
-                f"entrepot lease release {queue.name} {lease.group}",
+                said_of(lease, broker),
+                release_of(lease),
                 messages=lease.held,
                 who=lease.group,
             )

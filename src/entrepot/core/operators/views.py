@@ -7,8 +7,10 @@ from typing import Final
 
 import msgspec
 
+from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidDestination
 from entrepot.core.broker import BrokerCore
+from entrepot.core.leases.holder import silence
 from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import SCHEDULED_TARGET
 from entrepot.model.address import ROUTING_NAMES
@@ -67,7 +69,9 @@ class ConsumerView(msgspec.Struct, frozen=True):
 class LeaseView(msgspec.Struct, frozen=True):
     """One lease: who holds how much of what. ``begins``: "earliest", "latest", or a time stamp in ms since 1970.
 
-    ``until``: nothing that is stamped later is claimed, ms since 1970; 0: anything is.
+    ``until``: nothing that is stamped later is claimed, ms since 1970; 0: anything is. ``held_since``: when the oldest
+    of what it holds was claimed, ms since 1970, 0 where it holds nothing; ``quiet_s``: for how long its reader has
+    asked for nothing, at most since the broker started.
     """
 
     queue: str
@@ -79,6 +83,8 @@ class LeaseView(msgspec.Struct, frozen=True):
     selector: str
     begins: str
     until: int
+    held_since: int
+    quiet_s: int
 
 
 class StageView(msgspec.Struct, frozen=True):
@@ -205,6 +211,8 @@ def list_leases(broker: BrokerCore) -> list[LeaseView]:
             selector="" if lease.selector is None else lease.selector.text,
             begins=lease.begins,
             until=lease.until,
+            held_since=lease.held_since,
+            quiet_s=silence(lease, broker) // SECOND,
         )
         for _, lease in sorted(broker.leases.held.items())
     ]
