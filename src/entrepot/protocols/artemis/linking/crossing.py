@@ -37,7 +37,6 @@ from entrepot.protocols.artemis.properties import entry, key_octets, with_entrie
 PASS: Final = "PASS"
 STRIP: Final = "STRIP"
 ROUTINGS: Final[Mapping[str, i64]] = {"ANYCAST": ROUTING_ANYCAST, "MULTICAST": ROUTING_MULTICAST}
-NUMBER_OCTETS: Final = 8
 _K_ROUTING: Final[dict[bytes, None]] = {key_octets(ROUTING): None}
 _K_DATE: Final[dict[bytes, None]] = {key_octets(DELIVER_AT): None}
 DATED: Final = b"dated"
