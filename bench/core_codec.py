@@ -17,9 +17,10 @@ from librt.strings import BytesWriter
 
 from entrepot.base.primitive import BYTE, Primitive
 from entrepot.protocols.artemis import codec
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body
 from entrepot.protocols.artemis.codec import Decoder, Encoder
-from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, message_of, presented
+from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, presented
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.packets import Send
 from entrepot.protocols.artemis.schema import VERSION_MAX

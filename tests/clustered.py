@@ -19,8 +19,8 @@ from entrepot.core.operators.management import install as manage
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body
-from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.doorbell import install as notify
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.options import CoreOptions

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from entrepot.base.errors import Inexpressible, PeerError
 from entrepot.base.primitive import plain
+from entrepot.protocols.artemis.arriving import large_message_of, message_of
 from entrepot.protocols.artemis.bodies import map_body, map_of, object_of, stream_body, stream_of, text_of
 from entrepot.protocols.artemis.codec import Decoder, Encoder
-from entrepot.protocols.artemis.convert import large_message_of, message_of, passes, presented
+from entrepot.protocols.artemis.convert import passes, presented
 from entrepot.protocols.artemis.packets import Packet, Receive, ReceiveLarge, Send, SendLarge
 from entrepot.protocols.artemis.schema import VERSION_MAX, VERSION_MIN
 

@@ -24,8 +24,8 @@ from entrepot.core.broker import BrokerCore
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body
-from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, TYPE_TEXT, Headers, assembled, properties_in
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.simulation.networks import Network

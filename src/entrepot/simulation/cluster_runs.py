@@ -21,8 +21,8 @@ from entrepot.config.model import BrokerConfig, BrokerSettings, PolicyEntry
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body
-from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.simulation.cluster_plans import BLUE, DURABLE, GROUP, PIECE, RED, Draft

@@ -27,8 +27,9 @@ from entrepot.config.model import UsageOptions
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body
-from entrepot.protocols.artemis.convert import DELIVER_AT, DUPLICATE, message_of
+from entrepot.protocols.artemis.convert import DELIVER_AT, DUPLICATE
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.primitives import Xid
 from entrepot.protocols.artemis.sending import schedule

@@ -11,7 +11,7 @@ from entrepot.model.address import parse
 from entrepot.model.message import Message
 from entrepot.protocols import large_body
 from entrepot.protocols.amqp.performatives import Flow
-from entrepot.protocols.artemis.convert import message_of
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.headers import TYPE_BYTES, TYPE_TEXT, Headers, assembled
 from entrepot.protocols.artemis.packets import (
     FlowToken,

@@ -3,13 +3,18 @@
 A `Mover` is a consumer like others, so order, paging, expiry and the bounds of a turn are those of the queue. What it
 is given is in hand until it is moved: it comes back when the mover goes. Each message becomes a copy, in one batch of
 the journal with the end of the original: after a crash there is one of the two.
+
+The first pass moves a few, each further one twice as many: the first messages are on their way while the turns are
+short, and a turn's worth of them does not wait for its own end. [C]
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from entrepot.base.environment import MIB, MILLISECOND, SECOND, Duration, Instant
+from mypy_extensions import i64, mypyc_attr
+
+from entrepot.base.environment import MIB, MILLISECOND, SECOND, UNLIMITED, Duration, Instant
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Rest
 from entrepot.core.events import trace
@@ -22,6 +27,7 @@ from entrepot.core.sending.sending import forget_routes
 from entrepot.model.message import Message
 
 IN_HAND: Final = 1_000  # messages out of the queue and not moved yet: what comes back when a consumer comes
+FIRST: Final = 8  # messages in hand, and moved in one turn, at first
 IN_HAND_OCTETS: Final = 4 * MIB
 LOOK_AGAIN: Final = 2 * MILLISECOND  # while there is no room
 DISK_AGAIN: Final = SECOND  # while the journal takes nothing
@@ -34,7 +40,7 @@ class _Pass(Rest):
 
     def __init__(self, mover: Mover) -> None:
         super().__init__()
-        self._mover: Final = mover
+        self._mover: Mover = mover
 
     def resume(self) -> None:
         """Move some."""
@@ -44,29 +50,30 @@ class _Pass(Rest):
 class _Again(Alarm):
     def __init__(self, due: Instant, mover: Mover) -> None:
         super().__init__(due)
-        self._mover: Final = mover
+        self._mover: Mover = mover
 
     def ring(self, now: Instant) -> None:
         self._mover.retry()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Mover(Consumer):
     """Reads one queue. Who extends it says in `wants` what it takes, and in `dispose` what becomes of that."""
 
     def __init__(self, broker: BrokerCore, source: Queue) -> None:
-        super().__init__(broker.ids.consumer_key(), Window(IN_HAND, IN_HAND_OCTETS), True)
+        super().__init__(broker.ids.consumer_key(), Window(FIRST, IN_HAND_OCTETS), True)
         self.kind = REDISTRIBUTOR
         self.priority = LOWEST
         self.connection = "the cluster"
         self.subscriber = Reader()
         self.subscriber.kind = REDISTRIBUTOR  # other nodes are told of no such consumer
         self.subscriber.connection = self.connection
-        self.moved = 0
-        self.broker: Final = broker
-        self.source: Final = source
+        self.moved: i64 = 0
+        self.broker: BrokerCore = broker
+        self.source: Queue = source
         self._hand: list[Message] = []
-        self._pass: Final = _Pass(self)
-        self._waits = False
+        self._pass: _Pass = _Pass(self)
+        self._waits: bool = False
 
     def dispose(self, message: Message) -> bool:
         """Move ``message``, by `hand_over`, or `give_back`; False: it has to wait, and `wait` says how long."""
@@ -74,7 +81,7 @@ class Mover(Consumer):
 
     # -- what its queue asks -------------------------------------------------------------------------------------------
 
-    def deliver(self, message: Message, deliveries: int) -> None:
+    def deliver(self, message: Message, deliveries: i64) -> None:
         """Take it in hand; it is moved once the queue is done."""
         self._hand.append(message)
         self.broker.effort.later(self._pass)
@@ -107,9 +114,11 @@ class Mover(Consumer):
         """Move what is in hand, as far as this turn reaches."""
         effort = self.broker.effort
         hand = self._hand
-        done = 0
+        window = self.window
+        most: i64 = UNLIMITED if window.messages == IN_HAND else window.messages
+        done: i64 = 0
         while done < len(hand) and self.queue is not None and not self._waits:
-            if effort.is_over():
+            if effort.is_over() or done >= most:
                 effort.later(self._pass)
                 break
             effort.spent += MOVE_UNITS
@@ -121,6 +130,9 @@ class Mover(Consumer):
                     break
             done += 1
         del hand[:done]
+        if done > 0 and most != UNLIMITED:
+            window.messages = min(2 * most, IN_HAND)
+            window.reopen()
 
     def give_back(self, message: Message) -> None:
         """Nobody wants ``message`` any more."""

@@ -18,7 +18,8 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED, DUPLICATE
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.convert import HOPS, message_of
+from entrepot.protocols.artemis.arriving import message_of
+from entrepot.protocols.artemis.convert import HOPS
 from entrepot.protocols.artemis.headers import NO_BODY, headers_at, read_headers
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.protocols.artemis.properties import entry, key_octets, value_of, with_entries, without

@@ -12,14 +12,14 @@ from __future__ import annotations
 from _blake2 import blake2b  # `hashlib` would load OpenSSL into every broker
 from typing import Final
 
-from mypy_extensions import i64, u8
+from librt.strings import BytesWriter
+from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError
 from entrepot.base.inflation import INFLATED_OCTETS_MAX, inflate
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
-from entrepot.base.trace_context import ABSENT, TRACEPARENT, WINDOW, peek_wide, wide_said_at
+from entrepot.base.trace_context import TRACEPARENT, WINDOW, peek_wide
 from entrepot.model import address as names
-from entrepot.model.ids import uuid_text
 from entrepot.model.message import (
     BODY_BYTES,
     BODY_EMPTY,
@@ -27,7 +27,6 @@ from entrepot.model.message import (
     BODY_OBJECT,
     BODY_STREAM,
     BODY_TEXT,
-    HIGHEST_PRIORITY,
     LANGUAGE_CORE,
     LARGE_DEFLATED,
     LARGE_OCTETS,
@@ -36,12 +35,10 @@ from entrepot.model.message import (
     Common,
     Language,
     Message,
-    Rare,
     register,
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING, original_number
 from entrepot.model.predicate import Value
-from entrepot.protocols.artemis import properties as typed
 from entrepot.protocols.artemis.bodies import (
     map_body,
     map_of,
@@ -65,6 +62,7 @@ from entrepot.protocols.artemis.headers import (
     assembled,
     body_of,
     headers_at,
+    kind_before,
     properties_at,
     read_headers,
     user_id_at,
@@ -131,20 +129,15 @@ WHOLE_NUMBERS: Final = (ACTUAL_EXPIRY, ORIGINAL_ID, "_AMQ_INGRESS_TIMESTAMP")
 OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliveryCount", "dlqDeliveryFailureCause")
 """What the broker adds in the words of ActiveMQ Classic; Artemis has its own, or none."""
 
-_K_ROUTING: Final = key_octets(ROUTING)
+K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
-_WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
-_BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, *_WHERE_TO)
-_NOTED: Final[dict[bytes, str]] = {
-    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, COMPRESSED, *_BETWEEN_NODES)
-}
-_OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in _BETWEEN_NODES}
-_UNDERSCORE: Final = ord("_")
+WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
+_DASH: Final = ord("-")
+_DIGITS: Final = b"0123456789abcdef"
 IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
-_OF_VERSION: Final = [bytes([octet & 0x0F | 0x80]) for octet in range(256)]
-_OF_VARIANT: Final = [bytes([octet & 0x3F | 0x80]) for octet in range(256)]
-_TRACE_FIRST: Final = ord("t")
-_K_TRACE: Final = key_octets(TRACEPARENT)
+_HASH: Final = blake2b(digest_size=USER_ID_OCTETS)
+TRACE_FIRST: Final = ord("t")
+K_TRACE: Final = key_octets(TRACEPARENT)
 
 
 class CoreLanguage(Language):
@@ -235,9 +228,12 @@ class CoreLanguage(Language):
         raw = message.raw
         properties: dict[str, object] = {}
         try:
-            headers = read_headers(raw, message.body_at)
-            properties = read_properties(raw, headers.properties_at)
-            said = _said(headers.kind, opened_body(raw, headers), message)
+            behind = properties_at(raw, message.body_at)
+            properties = read_properties(raw, behind)
+            body = body_of(raw)
+            if body and properties.get(COMPRESSED) is True:
+                body = inflate(body, INFLATED_OCTETS_MAX)
+            said = _said(kind_before(raw, behind), body, message)
         except EntrepotError as error:
             said = Common(BODY_BYTES, raw[4 : message.body_at])
             said.properties[UNREADABLE] = error.message
@@ -322,7 +318,7 @@ def opened_body(raw: bytes, headers: Headers) -> bytes:
 
 def routing_at(raw: bytes, properties_at: i64) -> i64:
     """Return the routing type that the sender set (ROUTING_...)."""
-    at = find(raw, properties_at, _K_ROUTING)
+    at = find(raw, properties_at, K_ROUTING)
     value = value_at(raw, at) if at >= 0 else None
     return int(value) if isinstance(value, int) else ROUTING_NONE
 
@@ -330,83 +326,6 @@ def routing_at(raw: bytes, properties_at: i64) -> i64:
 def routing_of(message: Message) -> i64:
     """Return the routing type that the sender of ``message`` set (ROUTING_...)."""
     return routing_at(message.raw, properties_at(message.raw, message.body_at))
-
-
-def message_of(octets: bytes, default_address: str) -> Message:
-    """Return what a SEND carries as a message of the broker. Raises MalformedFrame.
-
-    One without an address goes to ``default_address``.
-    """
-    at = headers_at(octets)
-    headers = read_headers(octets, at)
-    rare, octets, context = _read_rare(octets, headers)
-    address = default_address if headers.address is None else headers.address
-    if octets[at + 8] != 1:  # no address; or one behind another octet than the one that Java writes
-        octets = readdressed(octets, at, address)
-    message = Message(CORE_LANGUAGE, address, octets)
-    message.body_at = at
-    message.durable = headers.durable
-    message.timestamp = headers.timestamp
-    message.expiration = max(headers.expiration, 0)
-    message.priority = min(max(headers.priority, 0), HIGHEST_PRIORITY)
-    message.rare = rare
-    message.context = u8(context)
-    return message
-
-
-def large_message_of(headers: bytes, default_address: str) -> Message:
-    """Return the message of which a SEND_LARGE has the ``headers``; its body is the caller's to store."""
-    return message_of(NO_BODY + headers, default_address)
-
-
-def _read_rare(octets: bytes, headers: Headers) -> tuple[Rare | None, bytes, i64]:
-    """Return what few messages carry, the octets without what is behind the properties, what these say of a trace."""
-    source = OctetsReader(octets, headers.properties_at, len(octets))
-    rare: Rare | None = None
-    context: i64 = ABSENT
-    for _ in range(typed.entries_of(source)):
-        length = source.int32()
-        at = source.take(length)
-        first: i64 = octets[at] if length > 0 else 0
-        name = _NOTED.get(octets[at : at + length]) if first == _UNDERSCORE else None
-        if first == _TRACE_FIRST and octets[at : at + length] == _K_TRACE:
-            context = max(context, wide_said_at(octets, at + length + 5))
-        kind = source.byte()
-        if name is None:
-            typed.skip_value(source, kind)
-            continue
-        if rare is None:
-            rare = Rare()
-        _note(rare, name, typed.read_value(source, kind))
-    if source.at < len(octets):
-        octets = octets[: source.at]
-    if rare is not None and (rare.bridged or rare.internal is not None):  # between brokers: clients are not to see it
-        octets = typed.without(octets, headers.properties_at, _OF_BRIDGES)
-    return rare, octets, context
-
-
-def _note(rare: Rare, name: str, value: object) -> None:
-    """Set what the broker itself must know of a message; values of another type mean nothing to it."""
-    if name == GROUP and isinstance(value, str):
-        rare.group = value
-    elif name == GROUP_SEQUENCE and isinstance(value, int):
-        rare.group_sequence = i64(value)
-    elif name == DELIVER_AT and isinstance(value, int):
-        rare.deliver_at = i64(max(value, 0))
-    elif name == COMPRESSED:
-        rare.deflated = value is True
-    elif name in _WHERE_TO and isinstance(value, bytes):
-        if rare.internal is None:
-            rare.internal = {}
-        rare.internal[name] = value
-    elif name == BRIDGE_DUPLICATE and isinstance(value, bytes):
-        rare.duplicate_id = value
-        rare.bridged = True
-    elif name == DUPLICATE and not rare.bridged:  # the id of a bridge counts instead (artemis.md 1.14)
-        if isinstance(value, bytes):
-            rare.duplicate_id = value
-        elif isinstance(value, str):
-            rare.duplicate_id = value.encode("utf-8", "surrogatepass")
 
 
 def readdressed(octets: bytes, at: i64, address: str) -> bytes:
@@ -426,7 +345,15 @@ def identity_of(user_id: bytes) -> str:
     """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
     if len(user_id) != USER_ID_OCTETS:
         return ""
-    return "ID:" + uuid_text(user_id)
+    text = BytesWriter()
+    text.write(b"ID:")
+    for place in range(USER_ID_OCTETS):
+        if place in (4, 6, 8, 10):
+            text.append(_DASH)
+        octet: i64 = user_id[place]
+        text.append(_DIGITS[octet >> 4])
+        text.append(_DIGITS[octet & 0xF])
+    return text.getvalue().decode("ascii")
 
 
 def user_id_of(identity: str) -> bytes:
@@ -438,8 +365,13 @@ def user_id_of(identity: str) -> bytes:
             octets = b""
         if identity_of(octets) == identity:
             return octets
-    digest = blake2b(identity.encode("utf-8", "replace"), digest_size=USER_ID_OCTETS).digest()
-    return digest[:6] + _OF_VERSION[digest[6]] + digest[7:8] + _OF_VARIANT[digest[8]] + digest[9:]
+    hashed = _HASH.copy()
+    hashed.update(identity.encode("utf-8", "replace"))
+    marked = BytesWriter()
+    marked.write(hashed.digest())
+    marked[6] = marked[6] & 0x0F | 0x80  # the version, and the variant
+    marked[8] = marked[8] & 0x3F | 0x80
+    return marked.getvalue()
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
@@ -547,10 +479,13 @@ def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Hea
     headers.user_id = user_id_of(identity) if identity else b""
     headers.kind, octets = _written(said)
     properties: dict[str, object] = dict(said.properties)
-    for name in NOT_PROPERTIES:
-        properties.pop(name, None)
-    group = properties.pop("JMSXGroupID", None)
-    sequence = properties.pop("JMSXGroupSeq", None)
+    group: object = None
+    sequence: object = None
+    if properties:
+        for name in NOT_PROPERTIES:
+            properties.pop(name, None)
+        group = properties.pop("JMSXGroupID", None)
+        sequence = properties.pop("JMSXGroupSeq", None)
     rare = message.rare
     if rare is not None and rare.group:
         properties[GROUP] = rare.group
@@ -558,15 +493,16 @@ def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Hea
     elif isinstance(group, str) and group:
         properties[GROUP] = group
         properties[GROUP_SEQUENCE] = Primitive(INT, sequence if isinstance(sequence, int) else 0)
-    for name, text in (
-        (CORRELATION, said.correlation_id),
-        (TYPE, said.type),
-        (CONTENT_TYPE, said.content_type),
-        (VALIDATED_USER, said.user_id),
-        (REPLY_TO, None if said.reply_to is None else jms_name(said.reply_to)),
-    ):
-        if text is not None:
-            properties[name] = text
+    if said.correlation_id is not None:
+        properties[CORRELATION] = said.correlation_id
+    if said.type is not None:
+        properties[TYPE] = said.type
+    if said.content_type is not None:
+        properties[CONTENT_TYPE] = said.content_type
+    if said.user_id is not None:
+        properties[VALIDATED_USER] = said.user_id
+    if said.reply_to is not None:
+        properties[REPLY_TO] = jms_name(said.reply_to)
     return headers, properties, octets
 
 

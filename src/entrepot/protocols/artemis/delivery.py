@@ -150,6 +150,9 @@ class CoreSubscription(Opened):
         unsettled = self.unsettled
         if unsettled is not None:
             unsettled[int(message.number)] = None
+            self.order.add(message.number, len(unsettled))
+        elif self.tracked:
+            self.order.add(message.number, len(consumer.in_flight))
         count = deliveries + 1
         if count == 1 and message.redelivered:
             count = 2

@@ -17,7 +17,7 @@ from librt.strings import BytesWriter, read_i32_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
 from entrepot.base.errors import MalformedFrame
-from entrepot.protocols.artemis.primitives import HEAD_OCTETS, OctetsReader, write_simple
+from entrepot.protocols.artemis.primitives import HEAD_OCTETS, OctetsReader, units_of_text
 from entrepot.protocols.artemis.properties import read_entries, skip_properties, write_entries
 
 TYPE_DEFAULT: Final = 0
@@ -34,6 +34,24 @@ USER_ID_OCTETS: Final = 16
 BEHIND_USER_ID: Final = 1 + 1 + 8 + 8 + 1  # type, durable, expiration, timestamp, priority
 NO_BODY: Final = HEAD_OCTETS.to_bytes(4, "big")
 """What stands before the headers of a message without a body."""
+
+
+class _Address:
+    """The address that was written last: most messages go where the one before went."""
+
+    def __init__(self) -> None:
+        self._text: str = ""
+        self._octets: bytes = b""
+
+    def octets(self, text: str) -> bytes:
+        """Return ``text`` as it travels, without its length."""
+        if text != self._text:
+            self._octets = units_of_text(text)
+            self._text = text
+        return self._octets
+
+
+_ADDRESS: Final = _Address()
 
 
 class Headers:
@@ -77,6 +95,11 @@ def read_headers(octets: bytes, at: i64) -> Headers:
     return found
 
 
+def number_at(octets: bytes, at: i64) -> i64:
+    """Return the number in headers that begin at ``octets[at]``. Raises MalformedFrame."""
+    return OctetsReader(octets, at, len(octets)).int64()
+
+
 def properties_at(octets: bytes, at: i64) -> i64:
     """Return where the properties begin, behind headers that begin at ``octets[at]``. Raises MalformedFrame."""
     source = _behind_address(octets, at)
@@ -84,6 +107,12 @@ def properties_at(octets: bytes, at: i64) -> i64:
         source.take(USER_ID_OCTETS)
     source.take(BEHIND_USER_ID)
     return source.at
+
+
+def kind_before(octets: bytes, properties_at: i64) -> i64:
+    """Return the type in headers whose properties begin at ``properties_at``, as `properties_at` found it."""
+    octet: i64 = octets[properties_at - BEHIND_USER_ID]
+    return octet - 256 if octet > 127 else octet
 
 
 def user_id_at(octets: bytes, at: i64) -> bytes:
@@ -108,7 +137,9 @@ def write_headers(target: BytesWriter, headers: Headers, properties: dict[str, o
     write_i64_be(target, headers.number)
     target.append(0 if headers.address is None else 1)
     if headers.address is not None:
-        write_simple(target, headers.address)
+        octets = _ADDRESS.octets(headers.address)
+        write_i32_be(target, i32(len(octets)))
+        target.write(octets)
     target.append(1 if headers.user_id else 0)
     target.write(headers.user_id)
     target.append(int(headers.kind) & 0xFF)

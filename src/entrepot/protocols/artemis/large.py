@@ -16,7 +16,8 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Measurement
 from entrepot.core.queue.queue import Queue
 from entrepot.model.message import BODY_TEXT, LANGUAGE_CORE, Message
-from entrepot.protocols.artemis.convert import LARGE_SIZE, large_message_of
+from entrepot.protocols.artemis.arriving import large_message_of
+from entrepot.protocols.artemis.convert import LARGE_SIZE
 from entrepot.protocols.artemis.headers import NO_BODY, assembled, read_headers
 from entrepot.protocols.artemis.properties import read_properties
 from entrepot.protocols.held_body import HeldBody

@@ -55,7 +55,8 @@ from entrepot.core.security.access import BROWSE, CONSUME, CREATE, DELETE, MANAG
 from entrepot.core.sending.handing import hand_out
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.convert import NOTIFICATION, message_of
+from entrepot.protocols.artemis.arriving import message_of
+from entrepot.protocols.artemis.convert import NOTIFICATION
 from entrepot.protocols.artemis.headers import Headers, assembled
 from entrepot.protocols.artemis.places import octet_of
 from entrepot.protocols.session import CORE

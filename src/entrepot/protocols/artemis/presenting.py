@@ -10,20 +10,13 @@ from mypy_extensions import i64
 from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.identities import Identities
 from entrepot.core.scheduling.timed import SCHEDULED_JOB
-from entrepot.model.address import UNTYPED
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.convert import CORE_LANGUAGE, passes, presented, presented_headers, routing_of
+from entrepot.protocols.artemis.convert import CORE_LANGUAGE, passes, presented, presented_headers
 from entrepot.protocols.artemis.headers import Headers, write_headers
-from entrepot.protocols.artemis.places import ROUTING
 from entrepot.protocols.artemis.primitives import HEAD_OCTETS
 
 FORCED: Final = "_hornetq.forced.delivery.seq"
 NUMBER_OCTETS: Final = 8
-
-
-def routing_in(message: Message) -> int:
-    """Return the routing type that ``message`` says, UNTYPED for none."""
-    return ROUTING.get(int(routing_of(message)), UNTYPED)
 
 
 def octets_of(message: Message, routing: i64, ids: Identities) -> bytes:

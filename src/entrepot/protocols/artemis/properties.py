@@ -23,12 +23,12 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
-from mypy_extensions import i64
+from mypy_extensions import i32, i64
 
 from entrepot.base import primitive
 from entrepot.base.errors import Inexpressible, MalformedFrame
 from entrepot.base.primitive import Primitive
-from entrepot.protocols.artemis.primitives import OctetsReader, units_of_text, write_simple
+from entrepot.protocols.artemis.primitives import OctetsReader, text_of_units, units_of_text, write_simple
 
 NULL: Final = 0
 BOOLEAN: Final = 2
@@ -75,6 +75,44 @@ ENTRY_OCTETS_MIN: Final = 5  # an empty key 4, null 1
 _SIZES: Final[list[int]] = [0, -1, 1, 1, -1, 2, 4, 8, 4, 8, -1, 2]  # octets of a value by its type; -1: it says itself
 
 
+KEYS_KEPT: Final = 256  # names of properties in both forms; all messages of a program have the same few
+KEY_UNITS_MAX: Final = 64  # of one that is kept
+
+
+class _Keys:
+    """Names of properties as text and as octets: to convert one takes ten times as long as to find it here."""
+
+    def __init__(self) -> None:
+        self._octets: dict[str, bytes] = {}
+        self._texts: dict[bytes, str] = {}
+
+    def octets(self, text: str) -> bytes:
+        """Return ``text`` as it travels, without its length."""
+        found = self._octets.get(text)
+        if found is None:
+            found = units_of_text(text)
+            self._keep(text, found)
+        return found
+
+    def text(self, octets: bytes) -> str:
+        """Return the name that travels as ``octets``. Raises MalformedFrame."""
+        found = self._texts.get(octets)
+        if found is None:
+            if len(octets) & 1:
+                raise MalformedFrame(f"a text of 16-bit units has {len(octets)} octets")
+            found = text_of_units(octets)
+            self._keep(found, octets)
+        return found
+
+    def _keep(self, text: str, octets: bytes) -> None:
+        if len(text) <= KEY_UNITS_MAX and len(self._octets) < KEYS_KEPT:
+            self._octets[text] = octets
+            self._texts[octets] = text
+
+
+_KEYS: Final = _Keys()
+
+
 def read_value(source: OctetsReader, kind: i64) -> object:
     """Read the value of type ``kind``."""
     if kind == TEXT:
@@ -118,6 +156,25 @@ def skip_value(source: OctetsReader, kind: i64) -> None:
     source.take(size)
 
 
+def behind_value(data: bytes, at: i64) -> i64:
+    """Return where the value ends whose type octet is ``data[at]``, which is there. Raises MalformedFrame."""
+    kind: i64 = data[at]
+    size: i64 = _SIZES[kind] if kind <= CHAR else -1
+    at += 1
+    left: i64 = len(data) - at
+    if size < 0:
+        if kind not in (TEXT, OCTETS):
+            raise MalformedFrame(f"no property has the type {kind - 256 if kind > 127 else kind}")
+        if left < 4:
+            raise MalformedFrame("a packet ends too early")
+        size = i64(read_i32_be(data, at)) + 4
+        if size < 4:
+            raise MalformedFrame("a packet ends too early")
+    if size > left:
+        raise MalformedFrame("a packet ends too early")
+    return at + size
+
+
 def entries_of(source: OctetsReader) -> i64:
     """Read how many entries follow."""
     return source.count(ENTRY_OCTETS_MIN) if source.boolean() else 0
@@ -127,7 +184,7 @@ def read_entries(source: OctetsReader, *, typed: bool = False) -> dict[str, obje
     """Read all entries; ``typed`` makes each value a `Primitive`. Of equal keys the last one wins, as in Java."""
     found: dict[str, object] = {}
     for _ in range(entries_of(source)):
-        key = source.simple()
+        key = _KEYS.text(source.octets())
         kind = source.byte()
         found[key] = typed_value(source, kind) if typed else read_value(source, kind)
     return found
@@ -194,12 +251,32 @@ def without(data: bytes, at: i64, keys: dict[bytes, None]) -> bytes:
     return data[: at + 1] + len(left).to_bytes(4, "big") + b"".join(left) + data[source.at :]
 
 
+def with_first(data: bytes, at: i64, end: i64, count: i64) -> bytes:
+    """Return ``data``, whose properties begin at ``at``, with the first ``count`` of them, up to ``end``."""
+    target = BytesWriter()
+    if count == 0:
+        target.write(data[:at])
+        target.append(0)
+    else:
+        target.write(data[: at + 1])
+        write_i32_be(target, i32(count))
+        target.write(data[at + 5 : end])
+    return target.getvalue()
+
+
 def with_entries(data: bytes, at: i64, entries: bytes, count: i64) -> bytes:
     """Return ``data``, which ends with the properties that begin at ``at``, with ``count`` more of other names."""
+    target = BytesWriter()
     if data[at] == 0:
-        return data[:at] + b"\1" + int(count).to_bytes(4, "big") + entries
-    there = i64(read_i32_be(data, at + 1)) + count
-    return data[: at + 1] + int(there).to_bytes(4, "big") + data[at + 5 :] + entries
+        target.write(data[:at])
+        target.append(1)
+        write_i32_be(target, i32(count))
+    else:
+        target.write(data[: at + 1])
+        write_i32_be(target, i32(i64(read_i32_be(data, at + 1)) + count))
+        target.write(data[at + 5 :])
+    target.write(entries)
+    return target.getvalue()
 
 
 def entry(key: str, value: object) -> bytes:
@@ -240,7 +317,9 @@ def write_entries(target: BytesWriter, entries: dict[str, object]) -> None:
     write_i32_be(target, len(entries))
     try:
         for key, value in entries.items():
-            write_simple(target, key)
+            octets = _KEYS.octets(key)
+            write_i32_be(target, i32(len(octets)))
+            target.write(octets)
             write_typed(target, value)
     except Inexpressible:
         target.truncate(start)

@@ -28,7 +28,8 @@ from entrepot.core.transactions.handed import is_among, read_handed
 from entrepot.core.transactions.transaction import KEEP_UNITS
 from entrepot.model.address import MULTICAST, UNTYPED
 from entrepot.model.message import Message, Rare
-from entrepot.protocols.artemis.convert import message_of
+from entrepot.protocols.artemis.arriving import Arriving
+from entrepot.protocols.artemis.convert import ROUTING_NONE, routing_of
 from entrepot.protocols.artemis.crediting import Crediting
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.protocols.artemis.packets import (
@@ -39,8 +40,7 @@ from entrepot.protocols.artemis.packets import (
     SendContinuation,
     SendLarge,
 )
-from entrepot.protocols.artemis.places import place
-from entrepot.protocols.artemis.presenting import routing_in
+from entrepot.protocols.artemis.places import ROUTING, place
 from entrepot.protocols.artemis.refusals import ILLEGAL_STATE, CoreRefused
 from entrepot.protocols.artemis.session import CoreSession
 from entrepot.protocols.serving.pace import DiskPace
@@ -66,7 +66,11 @@ class Sending:
         self.session: CoreSession = session
         self.broker: BrokerCore = session.broker
         self.crediting: Crediting = Crediting(session.broker, session.channel)
+        self.arriving: Arriving = Arriving()
         self.targets: dict[str, Target] = {}  # by routing type and address, as the client says it
+        self.last: Target | None = None  # the one of these that the last message went to, with what was said of it
+        self.last_written: str = ""
+        self.last_routing: i64 = ROUTING_NONE
         self.producers: dict[int, str] = {}  # address by the client's id, for operators
         self.large: LargeArrival | None = None
         self.pace: DiskPace = DiskPace(None)
@@ -112,20 +116,21 @@ class Sending:
     def _taken(self, octets: bytes) -> tuple[Message, Target]:
         """Return the message in ``octets``, and where it goes. Raises Refused, MalformedFrame."""
         session = self.session
-        message = message_of(octets, session.default_address)
-        return message, self._prepared(message)
+        arriving = self.arriving
+        message = arriving.message(octets, session.default_address)
+        return message, self._prepared(message, arriving.routing)
 
-    def _prepared(self, message: Message) -> Target:
-        """Say of ``message`` what the broker knows; return where it goes. Raises Refused."""
+    def _prepared(self, message: Message, routing: i64) -> Target:
+        """Say of ``message``, sent with ``routing`` (ROUTING_...), what the broker knows; return where it goes.
+
+        Raises Refused.
+        """
         session = self.session
         broker = self.broker
         self.crediting.check()
-        written = message.address
-        routing = routing_in(message)
-        key = f"{routing}{written}"
-        target = self.targets.get(key)
-        if target is None:
-            target = self._target(key, written, routing)
+        target = self.last
+        if target is None or message.address is not self.last_written or routing != self.last_routing:
+            target = self._led(message.address, routing)
         message.address = target.name
         message.origin = session.number
         if message.timestamp == 0:
@@ -144,6 +149,18 @@ class Sending:
                 stamps.put_on(message, session.subject.name)
             except AccessDenied as error:
                 raise CoreRefused(error.message, ILLEGAL_STATE, remedy=error.remedy) from None
+        return target
+
+    def _led(self, written: str, routing: i64) -> Target:
+        """Return where the address ``written`` leads, and remember it. Raises Refused."""
+        kind = ROUTING.get(int(routing), UNTYPED)
+        key = f"{kind}{written}"
+        target = self.targets.get(key)
+        if target is None:
+            return self._target(key, written, kind)
+        self.last = target
+        self.last_written = written
+        self.last_routing = routing
         return target
 
     def _target(self, key: str, written: str, routing: int) -> Target:
@@ -273,7 +290,7 @@ class Sending:
         """Send a large message whose body is complete. Raises Refused, StorageError."""
         session = self.session
         message = large.complete(body_size)
-        target = self._prepared(message)
+        target = self._prepared(message, routing_of(message))
         transacted = session.is_transacted(session.commits_sends)
         if transacted:
             session.hold_body(large)

@@ -21,6 +21,7 @@ from entrepot.protocols.artemis.acceptor import Bearer, CoreAcceptor, OpenBranch
 from entrepot.protocols.artemis.channel import Channel
 from entrepot.protocols.artemis.codec import Encoder
 from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.artemis.order import Order
 from entrepot.protocols.artemis.packets import CreateSession, DisconnectConsumer, Packet
 from entrepot.protocols.artemis.replies import Replies
 from entrepot.protocols.inflow import Inflow
@@ -67,7 +68,8 @@ class Opened(ServedSubscription):
         self.number: i64 = number
         self.browses: bool = browses
         self.closed: bool = False
-        self.unsettled: dict[int, None] | None = None  # numbers in the order of delivery, where settling is committed
+        self.unsettled: dict[int, None] | None = None  # numbers of what is not settled, where settling is committed
+        self.order: Order = Order()  # of these, or of what its consumer has in flight
 
     def grant(self, octets: i64) -> None:
         """The client takes so many octets more; 0: none at all, -1: any number."""

@@ -205,22 +205,14 @@ class Settling:
 
 def covered(subscription: Opened, last: int) -> list[int]:
     """Return what is unsettled up to ``last``, in the order of delivery. Raises CoreRefused if that is not there."""
-    numbers: list[int] = []
     unsettled = subscription.unsettled
     if unsettled is not None:
         if last in unsettled:
-            for number in unsettled:
-                numbers.append(number)
-                if number == last:
-                    return numbers
+            return subscription.order.up_to(last, unsettled)
         raise missing(last)
     for consumer in subscription.consumers:
-        in_flight = consumer.in_flight
-        if last in in_flight:
-            for number in in_flight:
-                numbers.append(number)
-                if number == last:
-                    return numbers
+        if last in consumer.in_flight:
+            return subscription.order.up_to(last, consumer.in_flight)
     raise missing(last)
 
 

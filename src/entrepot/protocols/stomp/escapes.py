@@ -63,7 +63,12 @@ def octets_of(text: str, version: i64) -> bytes:
     """Return header text as octets, escaped as ``version`` wants; 1.0 cannot say a line end and gets a space."""
     if version == V10:
         return text.replace("\n", " ").encode()
-    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace(":", "\\c")
-    if version == V12:
+    if "\\" in text:  # to look is cheaper than to replace nothing, and few headers have any of them
+        text = text.replace("\\", "\\\\")
+    if "\n" in text:
+        text = text.replace("\n", "\\n")
+    if ":" in text:
+        text = text.replace(":", "\\c")
+    if version == V12 and "\r" in text:
         text = text.replace("\r", "\\r")
     return text.encode()

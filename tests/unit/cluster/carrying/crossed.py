@@ -16,8 +16,8 @@ from entrepot.core.reading.subscription import Subscription
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body, text_of
-from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.headers import Headers, assembled, body_of, properties_in
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession

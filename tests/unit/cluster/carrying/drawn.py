@@ -15,8 +15,8 @@ from entrepot.core.queue.consumer import BROWSER
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body, text_of
-from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, Headers, assembled, body_of
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.protocols.artemis.options import CoreOptions

@@ -8,12 +8,14 @@ import pytest
 
 from clustered import Cluster, Node, joined
 from entrepot.cluster.clusters import redistribution
+from entrepot.cluster.clusters.moving import FIRST, Mover
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
 from entrepot.cluster.clusters.withheld import Withheld
 from entrepot.cluster.flow import NO_CREDIT
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.message import Message
 from kit import Reader
 
 COUNT = 20
@@ -268,9 +270,9 @@ def test_a_node_that_is_away_gets_nothing_and_all_when_it_is_back() -> None:
     assert numbers(reader) == list(range(COUNT))
 
 
-def test_little_waits_for_a_node_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redistribution, "STORED_MAX", 30)
+def test_little_waits_for_a_node_that_is_slow() -> None:
     world, (a, b) = moving("50", balancing=Balancing.OFF_WITH_REDISTRIBUTION)
+    redistribution_of(a).stored_max = 30
     b.rig.reader("Q")
     here = a.rig.reader("Q", prefetch=1)
     world.wait(50)
@@ -284,6 +286,35 @@ def test_little_waits_for_a_node_that_is_slow(monkeypatch: pytest.MonkeyPatch) -
     here = a.rig.reader("Q")
     world.wait(20)
     assert len(here.deliveries) == COUNT * 10 - 30, "the rest is for who comes here"
+
+
+class Everything(Mover):
+    """Moves all to one queue."""
+
+    def wants(self, message: Message) -> bool:
+        return True
+
+    def dispose(self, message: Message) -> bool:
+        self.hand_over(message, [self.broker.table.queues["other"]], {})
+        return True
+
+
+def test_the_first_messages_do_not_wait_for_those_behind_them() -> None:
+    """One turn moves few of them at first, so that they are written and sent; each further turn twice as many."""
+    _, (a, _) = moving()
+    broker = a.rig.broker
+    for name in ("Q", "other"):
+        broker.queues.create(QueueDefinition(name=name, address=name, routing=ANYCAST))
+    a.send("queue://Q", range(100))
+    mover = Everything(broker, broker.table.queues["Q"])
+    mover.source.attach(mover)
+    moved: list[int] = []
+    while stored(a) > 0:
+        before = int(mover.moved)
+        broker.effort.go_on()
+        moved.append(int(mover.moved) - before)
+    assert moved == [FIRST, 2 * FIRST, 4 * FIRST, 100 - 7 * FIRST]
+    assert stored(a, "other") == 100
 
 
 def test_what_comes_back_from_who_leaves_goes_first() -> None:

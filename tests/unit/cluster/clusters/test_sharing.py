@@ -18,7 +18,8 @@ from entrepot.core.addressing.routing import Target
 from entrepot.core.sending.sending import Sending
 from entrepot.model.address import ANYCAST, MULTICAST, parse
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.presenting import routing_in
+from entrepot.protocols.artemis.convert import routing_of
+from entrepot.protocols.artemis.places import ROUTING
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.commands import ActiveMQTempQueue, ActiveMQTempTopic
 from entrepot.protocols.openwire.refusals import DestinationGone
@@ -323,7 +324,7 @@ def test_what_came_in_another_language_says_of_which_kind_it_is(place: str, rout
     world.wait(50)
     (delivery,) = reader.deliveries
     assert delivery.body.endswith("from afar")
-    assert routing_in(delivery.message) == routing
+    assert ROUTING[int(routing_of(delivery.message))] == routing
 
 
 def test_ids_of_a_third_node_are_looked_up_at_once_and_each_queue_once() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from entrepot.base.primitive import BYTE, LONG, TEXT, Primitive
-from entrepot.protocols.artemis.convert import message_of, presented
+from entrepot.protocols.artemis.arriving import message_of
+from entrepot.protocols.artemis.convert import presented
 from entrepot.protocols.artemis.headers import headers_at, read_headers
 from entrepot.protocols.artemis.properties import read_properties
 

@@ -13,12 +13,12 @@ from entrepot.base.errors import (
     Unreachable,
 )
 from entrepot.base.uri import Endpoint
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.codec import Decoder, Encoder
 from entrepot.protocols.artemis.conversation.core import CoreConversation, DialledWire, place_of
 from entrepot.protocols.artemis.conversation.identity import Windows
 from entrepot.protocols.artemis.conversation.places import filter_of, subscription_queue
 from entrepot.protocols.artemis.conversation.streaming import Stream
-from entrepot.protocols.artemis.convert import message_of
 from entrepot.protocols.artemis.packets import (
     Acknowledge,
     BindingQuery,

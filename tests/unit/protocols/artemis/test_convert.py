@@ -26,6 +26,7 @@ from entrepot.model.message import (
     write_envelope,
 )
 from entrepot.model.predicate import compile_selector
+from entrepot.protocols.artemis.arriving import large_message_of, message_of
 from entrepot.protocols.artemis.bodies import map_body, object_body, stream_body, text_body
 from entrepot.protocols.artemis.convert import (
     COMPRESSED,
@@ -35,8 +36,6 @@ from entrepot.protocols.artemis.convert import (
     ROUTING_NONE,
     UNREADABLE,
     identity_of,
-    large_message_of,
-    message_of,
     passes,
     presented,
     presented_headers,

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from entrepot.base.primitive import plain
 from entrepot.model.message import Message
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import map_body, object_body, stream_body, text_body
-from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, message_of, presented
+from entrepot.protocols.artemis.convert import ROUTING_ANYCAST, presented
 from entrepot.protocols.artemis.headers import (
     TYPE_BYTES,
     TYPE_DEFAULT,

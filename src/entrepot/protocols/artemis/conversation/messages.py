@@ -10,6 +10,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import Inexpressible, MalformedFrame
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
 from entrepot.model.message import BODY_OBJECT, Common, Message
+from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import map_body, object_body, stream_body, text_body
 from entrepot.protocols.artemis.convert import (
     COMPRESSED,
@@ -27,7 +28,6 @@ from entrepot.protocols.artemis.convert import (
     UNREADABLE,
     destination_name,
     jms_name,
-    message_of,
     routing_of,
 )
 from entrepot.protocols.artemis.headers import (

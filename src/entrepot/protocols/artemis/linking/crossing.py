@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from mypy_extensions import i64
+from librt.strings import BytesWriter, write_i32_be, write_i64_be
+from mypy_extensions import i32, i64
 
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
@@ -36,7 +37,6 @@ from entrepot.protocols.artemis.properties import entry, key_octets, with_entrie
 PASS: Final = "PASS"
 STRIP: Final = "STRIP"
 ROUTINGS: Final[Mapping[str, i64]] = {"ANYCAST": ROUTING_ANYCAST, "MULTICAST": ROUTING_MULTICAST}
-NUMBER_OCTETS: Final = 8
 _K_ROUTING: Final[dict[bytes, None]] = {key_octets(ROUTING): None}
 _K_DATE: Final[dict[bytes, None]] = {key_octets(DELIVER_AT): None}
 DATED: Final = b"dated"
@@ -120,33 +120,32 @@ class Crossing:
         if not self.says_routing and not self.deduplicates and not self.route_key and not route:
             return octets
         start = properties_at(octets, at)
-        entries = b""
+        entries = BytesWriter()
         count: i64 = 0
         if self.route_key:
             ids = message.marked(self.route_key)
             if not isinstance(ids, bytes):
                 raise Refused("it is not known for which queue of the other node it is")
-            entries = (_ONWARD_ENTRY if route == ONWARD else _ROUTE_ENTRY) + len(ids).to_bytes(4, "big") + ids
+            _append(entries, _ONWARD_ENTRY if route == ONWARD else _ROUTE_ENTRY, ids)
             count = 1
         elif route == DATED:
             octets = without(octets, start, _K_DATE)
             rare = message.rare
             if rare is not None and rare.deliver_at > 0:
-                entries = entry(DELIVER_AT, Primitive(LONG, int(rare.deliver_at)))
+                entries.write(entry(DELIVER_AT, Primitive(LONG, int(rare.deliver_at))))
                 count = 1
         elif route:
-            entries = _ROUTE_ENTRY + len(route).to_bytes(4, "big") + route
+            _append(entries, _ROUTE_ENTRY, route)
             count = 1
         if self.says_routing:
             octets = without(octets, start, _K_ROUTING)
             if self._routing:
-                entries += self._routing
+                entries.write(self._routing)
                 count += 1
         if self.deduplicates:
-            identity = self.duplicate_id(message)
-            entries += _DUPLICATE_ENTRY + len(identity).to_bytes(4, "big") + identity
+            _append(entries, _DUPLICATE_ENTRY, self.duplicate_id(message))
             count += 1
-        return with_entries(octets, start, entries, count) if count > 0 else octets
+        return with_entries(octets, start, entries.getvalue(), count) if count > 0 else octets
 
     def duplicate_id(self, message: Message) -> bytes:
         """Return by what the other broker knows ``message`` if it comes again."""
@@ -156,4 +155,15 @@ class Crossing:
         known = message.marked(ONWARD_ID) if self.route_key else None
         if isinstance(known, bytes):
             return known[:NUMBERED_OCTETS] + self.mark
-        return self.broker.ids.node.uuid + int(message.number).to_bytes(NUMBER_OCTETS, "big") + self.mark
+        identity = BytesWriter()
+        identity.write(self.broker.ids.node.uuid)
+        write_i64_be(identity, message.number)
+        identity.write(self.mark)
+        return identity.getvalue()
+
+
+def _append(entries: BytesWriter, begin: bytes, octets: bytes) -> None:
+    """Append one property of octets; ``begin``: all that stands before their length."""
+    entries.write(begin)
+    write_i32_be(entries, i32(len(octets)))
+    entries.write(octets)

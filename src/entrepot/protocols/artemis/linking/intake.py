@@ -24,8 +24,8 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED, DUPLICATE
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.convert import message_of
-from entrepot.protocols.artemis.headers import headers_at, read_headers
+from entrepot.protocols.artemis.arriving import Arriving
+from entrepot.protocols.artemis.headers import headers_at, number_at
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.protocols.artemis.packets import (
     Acknowledge,
@@ -154,6 +154,7 @@ class Intake:
         self.received: i64 = 0
         self.duplicates: i64 = 0
         self.confirmations: Confirmations = Confirmations(broker.journal)
+        self._arriving: Arriving = Arriving()
         self._touched: dict[int, Draw] = {}  # something came from them in this chunk
         self._holding: Holding = Holding(broker, origin)
         self._pace: DiskPace = DiskPace(None)
@@ -191,8 +192,8 @@ class Intake:
             draw = self.draws.get(int(packet.consumer))
             if draw is not None and draw.state == OPEN:
                 octets = packet.message
-                number = read_headers(octets, headers_at(octets)).number
-                self._give(draw, message_of(octets, draw.place.name), number, len(octets) + RECEIVE_OCTETS)
+                number = number_at(octets, headers_at(octets))
+                self._give(draw, self._arriving.message(octets, draw.place.name), number, len(octets) + RECEIVE_OCTETS)
         elif isinstance(packet, ReceiveLarge):
             draw = self.draws.get(int(packet.consumer))
             if draw is not None and draw.state == OPEN:
