@@ -19,6 +19,7 @@ from entrepot.simulation.campaign import (
     run_carried,
     run_clusters,
     run_drains,
+    run_federation,
     run_mqtt,
     run_network,
     run_pair,
@@ -45,6 +46,7 @@ def main(arguments: list[str]) -> int:
         options.networks,
         options.callers,
         options.carried,
+        options.federation,
         options.clusters,
         options.mqtt,
         options.amqp,
@@ -98,6 +100,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--reattach", action="store_true", help="with --core: their sessions outlive connections")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
+    found.add_argument("--federation", action="store_true", help="run brokers that fetch from one another")
     found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")
     found.add_argument("--amqp", action="store_true", help="run programs that speak AMQP to one broker")
@@ -138,6 +141,8 @@ def _one(options: argparse.Namespace) -> int:
         )
     elif options.carried:
         result = run_carried(options.seed, lines=lines)
+    elif options.federation:
+        result = run_federation(options.seed, lines=lines)
     elif options.clusters:
         result = _cluster_player(options)(options.seed, lines=lines)
     elif options.amqp:
@@ -189,6 +194,8 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     """Return what runs one seed."""
     if options.carried:
         return run_carried
+    if options.federation:
+        return run_federation
     if options.replicas:
         return run_replicas
     if options.mqtt:
@@ -222,6 +229,8 @@ def _way(options: argparse.Namespace) -> str:
     """Return the rest of the command that shows one seed."""
     if options.carried:
         return "--carried --trace trace.txt"
+    if options.federation:
+        return "--federation --trace trace.txt"
     if options.amqp:
         return f"--amqp{' --blocks' if options.blocks else ''} --trace trace.txt"
     if options.replicas:
