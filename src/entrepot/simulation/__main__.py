@@ -35,6 +35,9 @@ STRAY: Final = (
     "--blocks is about --callers, --mqtt and --amqp"
 )
 
+PLAIN: Final = {"carried": run_carried, "federation": run_federation, "replicas": run_replicas}
+"""Worlds of which there is one kind, by the option that asks for them."""
+
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
@@ -128,8 +131,8 @@ def _one(options: argparse.Namespace) -> int:
     lines = options.trace is not None
     if options.pairs or options.quorum or options.zones:
         result = _player(options)(options.seed)
-    elif options.replicas:
-        result = run_replicas(options.seed, lines=lines)
+    elif (plain := _plain(options)) is not None:
+        result = plain(options.seed, lines=lines)
     elif options.callers:
         result = run_callers(
             options.seed,
@@ -139,10 +142,6 @@ def _one(options: argparse.Namespace) -> int:
             blocks=options.blocks,
             lines=lines,
         )
-    elif options.carried:
-        result = run_carried(options.seed, lines=lines)
-    elif options.federation:
-        result = run_federation(options.seed, lines=lines)
     elif options.clusters:
         result = _cluster_player(options)(options.seed, lines=lines)
     elif options.amqp:
@@ -192,12 +191,9 @@ def _many(options: argparse.Namespace) -> int:
 
 def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     """Return what runs one seed."""
-    if options.carried:
-        return run_carried
-    if options.federation:
-        return run_federation
-    if options.replicas:
-        return run_replicas
+    plain = _plain(options)
+    if plain is not None:
+        return plain
     if options.mqtt:
         return partial(run_mqtt, blocks=options.blocks)
     if options.amqp:
@@ -219,6 +215,12 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     return run_pair if options.pairs else run_zones if options.zones else run
 
 
+def _plain(options: argparse.Namespace) -> Callable[..., Result] | None:
+    """Return what runs a seed of worlds of which there is one kind."""
+    found = (run for word, run in PLAIN.items() if getattr(options, word))
+    return next(found, None)
+
+
 def _cluster_player(options: argparse.Namespace) -> Callable[..., Result]:
     if options.drains:
         return partial(run_drains, beside=options.beside)
@@ -227,14 +229,11 @@ def _cluster_player(options: argparse.Namespace) -> Callable[..., Result]:
 
 def _way(options: argparse.Namespace) -> str:
     """Return the rest of the command that shows one seed."""
-    if options.carried:
-        return "--carried --trace trace.txt"
-    if options.federation:
-        return "--federation --trace trace.txt"
+    for word in PLAIN:
+        if getattr(options, word):
+            return f"--{word} --trace trace.txt"
     if options.amqp:
         return f"--amqp{' --blocks' if options.blocks else ''} --trace trace.txt"
-    if options.replicas:
-        return "--replicas --trace trace.txt"
     if options.mqtt:
         return f"--mqtt{' --blocks' if options.blocks else ''} --trace trace.txt"
     if options.clusters:

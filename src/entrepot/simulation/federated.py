@@ -80,20 +80,18 @@ class FederatedSite(Site):
         return [] if self.broker is None or self.made is None else self.made.federations.fetchers()
 
     def consumers_of_others(self) -> list[str]:
-        """Return the queues here of the file, or made by readers, that federations of other brokers read."""
+        """Return the queues here that federations of other brokers read."""
         queues = [] if self.broker is None else list(self.broker.table.queues.values())
         return [
             queue.name
             for queue in queues
             for consumer in queue.roster.consumers
-            if queue.name == QUEUE and consumer.subscriber.kind == INCOMING_BRIDGE
+            if consumer.subscriber.kind == INCOMING_BRIDGE
         ]
 
 
 class Federated(Network):
     """The ledger. ``wanted``: message -> what must get it; ``firm``: what got it -> where, on disk."""
-
-    sites: dict[str, FederatedSite]  # type: ignore[assignment] - made by `site`
 
     def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
         self.wanted: dict[str, tuple[str, ...]] = {}
@@ -102,9 +100,14 @@ class Federated(Network):
         self.large: dict[str, int] = {}
         super().__init__(seed, blueprints, lines=lines)
 
-    def site(self, name: str, blueprint: Blueprint) -> FederatedSite:
+    def site(self, name: str, blueprint: Blueprint) -> Site:
         """Return a new site."""
         return FederatedSite(self, name, blueprint)
+
+    @property
+    def brokers(self) -> dict[str, FederatedSite]:
+        """Return the sites, as what they are."""
+        return {name: site for name, site in self.sites.items() if isinstance(site, FederatedSite)}
 
     def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader settled a message."""
@@ -127,7 +130,7 @@ class Federated(Network):
     def check(self) -> None:
         """Ask the links of who did something for their invariants."""
         for name in self.touched:
-            for one in self.sites[name].sources():
+            for one in self.brokers[name].sources():
                 if one.peer is not None:
                     one.peer.link.check()
         super().check()
@@ -167,7 +170,7 @@ class FederatedRun(Trial):
         network.start()
         for name in self.draft.subscribed:
             prefetch = self.lots.one_of((1, 10, 1_000))
-            network.sites[name].read(f"topic://{ADDRESS}", durable=SUBSCRIPTION, prefetch=prefetch)
+            network.brokers[name].read(f"topic://{ADDRESS}", durable=SUBSCRIPTION, prefetch=prefetch)
         self._found()
         for _ in range(self.lots.between(15, 60)):
             self._step()
@@ -197,7 +200,7 @@ class FederatedRun(Trial):
     def _ends_open(self) -> list[str]:
         """Return what is not as it should be: links that are not open, readers that do not read."""
         found: list[str] = []
-        for site in self.network.sites.values():
+        for site in self.network.brokers.values():
             for fetcher in site.fetchers():
                 report = fetcher.report(self.world.time)
                 if report["state"] != State.OPEN.value:
@@ -210,13 +213,13 @@ class FederatedRun(Trial):
 
     def _is_there(self, source: FederationConnector, wish: Wish) -> bool:
         """Return whether there is at the upstream what ``wish`` is about, or it may be made."""
-        far = self.network.sites[source.entry.places[0].host].broker
+        far = self.network.brokers[source.entry.places[0].host].broker
         return wish.policy is not None or (far is not None and wish.queue in far.table.queues)
 
     def _fetched(self) -> dict[tuple[str, str], bool]:
         """Return who fetches from whom, and whether the address is among that."""
         found: dict[tuple[str, str], bool] = {}
-        for site in self.network.sites.values():
+        for site in self.network.brokers.values():
             for source in site.sources():
                 if source.upstream is not None and source.started:
                     wishes = source.upstream.demand.wishes.values()
@@ -229,20 +232,20 @@ class FederatedRun(Trial):
         """End every fault, seat the readers of the end, and wait until all that can come came."""
         network = self.network
         network.heal()
-        for site in network.sites.values():
+        for site in network.brokers.values():
             site.disk.sync_delay_max = 2 * MILLISECOND
         network.run(2_500)  # who stops in order starts again within so long
         network.heal()
-        for site in network.sites.values():
+        for site in network.brokers.values():
             site.reload(self.draft.entries(site.name))
             for number in range(len(site.made.federations.heard()) if site.made is not None else 0):
                 site.switch(number, start=True)
-        for site in network.sites.values():
+        for site in network.brokers.values():
             for key in [one for one, reader in site.readers.items() if not reader.durable_name]:
                 site.leave(key)
         if self.draft.queues:
             for name in self.draft.last_readers(self.lots):
-                network.sites[name].read(f"queue://{QUEUE}", prefetch=self.lots.one_of((1, 10, 1_000)), key=LAST)
+                network.brokers[name].read(f"queue://{QUEUE}", prefetch=self.lots.one_of((1, 10, 1_000)), key=LAST)
         still = 0
         for _ in range(HEALING_S_MAX):
             network.run(1_000)
@@ -253,7 +256,7 @@ class FederatedRun(Trial):
     def _kept(self) -> dict[str, dict[str, int]]:
         """Return how many messages wait, by broker and queue."""
         found: dict[str, dict[str, int]] = {}
-        for site in self.network.sites.values():
+        for site in self.network.brokers.values():
             queues = [] if site.broker is None else list(site.broker.table.queues.values())
             kept = {queue.name: int(queue.count) for queue in queues if queue.count}
             if kept:
@@ -279,7 +282,7 @@ class FederatedRun(Trial):
         network.run(RESTING_S * 1_000)
         if self._brought() != before and not missing:
             self._fault(f"{self._brought() - before} messages go round though all came")
-        deployed = {name: len(site.made.federations.deployed) for name, site in network.sites.items() if site.made}
+        deployed = {name: len(site.made.federations.deployed) for name, site in network.brokers.items() if site.made}
         for name, count in deployed.items():
             wanted = sum(one.near == name and one.deployed for one in self.draft.fetchings)
             if count != wanted:
@@ -294,18 +297,27 @@ class FederatedRun(Trial):
 
     def _brought(self) -> int:
         """Return how many messages came over upstreams."""
-        reports = [one.report(self.world.time) for site in self.network.sites.values() for one in site.sources()]
+        reports = [one.report(self.world.time) for site in self.network.brokers.values() for one in site.sources()]
         return sum(int(str(report.get("received", 0))) for report in reports)
 
     def _leave(self) -> None:
-        """Let every reader of queues leave: then nobody fetches from a queue any more."""
-        for site in self.network.sites.values():
+        """Let every reader of queues leave, then say no federation any more: what each was there for ends."""
+        for site in self.network.brokers.values():
             if LAST in site.readers:
                 site.leave(LAST)
         self.network.run(RESTING_S * 1_000)
-        for site in self.network.sites.values():
-            for queue in site.consumers_of_others():
-                self._fault(f"the queue {queue} of {site.name} is read by a federation that nobody wants anything of")
+        for site in self.network.brokers.values():
+            if QUEUE in site.consumers_of_others():
+                self._fault(f"{QUEUE} of {site.name} is read by a federation that nobody wants anything of")
+        for site in self.network.brokers.values():
+            site.reload(FederationEntries())
+        self.network.run(RESTING_S * 1_000)
+        for site in self.network.brokers.values():
+            names = [one.name for one in site.sources()]
+            if names:
+                self._fault(f"{site.name} fetches, though no file says so any more: {names}")
+            if site.consumers_of_others():
+                self._fault(f"{site.consumers_of_others()} of {site.name} are read, though no file says so any more")
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -323,10 +335,10 @@ class FederatedRun(Trial):
             one = lots.one_of(draft.fetchings)
             self.reloads += 1
             without = one.upstream if lots.chance(0.4) else ""
-            network.sites[one.keeper].reload(draft.entries(one.keeper, without, lots.one_of((0, 0, -2))))
+            network.brokers[one.keeper].reload(draft.entries(one.keeper, without, lots.one_of((0, 0, -2))))
         elif what < 23:
             self.disturbed = True
-            self._switch(network.sites[lots.one_of(draft.fetchings).keeper])
+            self._switch(network.brokers[lots.one_of(draft.fetchings).keeper])
         else:
             self.disturbed = True
             self._disturb(what - 23)
@@ -348,13 +360,13 @@ class FederatedRun(Trial):
         elif what < 4:
             network.slow(near, far)
         elif what < 5:
-            network.sites[near].disk.sync_delay_max = lots.one_of((2, 50, 400)) * MILLISECOND
+            network.brokers[near].disk.sync_delay_max = lots.one_of((2, 50, 400)) * MILLISECOND
         elif what < 6:
             network.heal()
         elif what < 7:
-            network.sites[near].stop()
+            network.brokers[near].stop()
         else:
-            network.sites[near].crash(torn=lots.chance(0.6))
+            network.brokers[near].crash(torn=lots.chance(0.6))
             if lots.chance(0.7):
                 network.heal()
 
@@ -362,7 +374,7 @@ class FederatedRun(Trial):
         if not self.draft.queues:
             return
         lots = self.lots
-        site = self.network.sites[lots.one_of(self.draft.visited)]
+        site = self.network.brokers[lots.one_of(self.draft.visited)]
         keys = [key for key, reader in site.readers.items() if not reader.durable_name]
         if keys and lots.chance(0.4):
             site.leave(lots.one_of(keys))
@@ -372,10 +384,10 @@ class FederatedRun(Trial):
 
     def _send(self) -> None:
         lots, draft = self.lots, self.draft
-        alive = [name for name in draft.names if self.network.sites[name].broker is not None]
+        alive = [name for name in draft.names if self.network.brokers[name].broker is not None]
         if not alive:
             return
-        site = self.network.sites[lots.one_of(alive)]
+        site = self.network.brokers[lots.one_of(alive)]
         for _ in range(lots.between(1, 12)):
             identity = f"m{self.sent}"
             self.sent += 1
@@ -402,11 +414,13 @@ class FederatedRun(Trial):
             "messages confirmed": len(network.accepted),
             "messages settled": len(network.came),
             "large messages sent": len(network.large),
-            "brokers": len(network.sites),
+            "brokers": len(network.brokers),
             "files read anew": self.reloads,
             "messages that came over upstreams (last connections)": self._brought(),
             "repetitions dropped": sum(
-                int(site.broker.sending.repetitions.count) for site in network.sites.values() if site.broker is not None
+                int(site.broker.sending.repetitions.count)
+                for site in network.brokers.values()
+                if site.broker is not None
             ),
             **network.world.counts,
             "events": network.world.events,
