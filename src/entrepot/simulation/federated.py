@@ -47,6 +47,16 @@ LAST: Final = "last"
 class FederatedSite(Site):
     """A broker's machine with federations."""
 
+    def _connect(self) -> None:
+        super()._connect()
+        made = self._running()
+        made.federations.begin = self._fetch
+        for fetcher in made.fetchers:
+            self._fetch(fetcher)
+
+    def _fetch(self, fetcher: Fetcher) -> None:
+        self._running().fetch(fetcher, self._perform, self.world.time)
+
     def switch(self, number: int, *, start: bool) -> None:
         """Stop or start the upstream or downstream ``number`` of the file, as ``entrepot bridge`` does."""
         if self.broker is None or self.stopping:

@@ -18,7 +18,6 @@ from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.clusters.draining import obey
 from entrepot.cluster.dialled import Dialled
-from entrepot.cluster.fetching import Fetcher
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.comparison import OURS
@@ -222,12 +221,6 @@ class Site:
                 made.connect(connector, self._perform, self.world.time)
         for core in made.core_connectors:
             made.carry(core, self._perform, self.world.time)
-        made.federations.begin = self._fetch
-        for fetcher in made.fetchers:
-            self._fetch(fetcher)
-
-    def _fetch(self, fetcher: Fetcher) -> None:
-        self._running().fetch(fetcher, self._perform, self.world.time)
 
     def _running(self) -> Assembly:
         assert self.made is not None
