@@ -133,18 +133,6 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
 
 KINDS = ["networks", "callers", "core", "reattach", "mixed", "carried", "federation", "clusters"]
 KINDS += ["drains", "zones", "pairs"]
-    "networks",
-    "callers",
-    "core",
-    "reattach",
-    "mixed",
-    "carried",
-    "federation",
-    "clusters",
-    "drains",
-    "zones",
-    "pairs",
-]
 
 
 def main(arguments: list[str]) -> int:
