@@ -70,7 +70,9 @@ class FederationDraft:
         self.subscribed: Final = [name for name in self.names if self.addresses and lots.chance(0.7)]
         self.priority: Final = lots.one_of((-1, -1, 0, 3) if self.shape in (CHAIN, STAR) else (-1, -1, -1, 0))
         self.retry_ms: Final = lots.one_of((50, 500))
-        self.defined: Final = {name: lots.chance(0.8) for name in self.names}
+        self.defined: Final = {
+            name: lots.chance(0.8) or self.passes for name in self.names
+        }  # else nothing is passed on
 
     def _ways(self) -> list[tuple[str, str]]:
         names = self.names
