@@ -16,9 +16,10 @@ import caller_bugs
 import carrier_bugs
 import cluster_bugs
 import drain_bugs
+import federation_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
-from entrepot.simulation.campaign import run_callers, run_carried, run_clusters, run_drains, run_network
+from entrepot.simulation.campaign import run_callers, run_carried, run_clusters, run_drains, run_federation, run_network
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.zoned import Region
 
@@ -59,6 +60,14 @@ def carried_with(bug: str) -> Judge:
     return judge
 
 
+def federation_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with federation_bugs.planted(bug):
+            return list(run_federation(seed).violations)
+
+    return judge
+
+
 def clusters_with(bug: str, *, planted: bool = True) -> Judge:
     def judge(seed: int) -> list[str]:
         with cluster_bugs.planted(bug) if planted else nullcontext():
@@ -95,6 +104,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "carried" in kinds:
         for bug in carrier_bugs.BUGS:
             yield "core bridges", bug, carried_with(bug), lambda seed: list(run_carried(seed).violations)
+    if "federation" in kinds:
+        for bug in federation_bugs.BUGS:
+            yield "federation", bug, federation_with(bug), lambda seed: list(run_federation(seed).violations)
     if "clusters" in kinds:
         for bug in cluster_bugs.BUGS:
             kind = " --".join(["clusters", *cluster_bugs.world_of(bug)])
@@ -119,7 +131,8 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             yield "pairs", bug, lambda seed, bug=bug: Pair(seed, bug).run(), lambda seed: Pair(seed).run()  # type: ignore[misc]
 
 
-KINDS = ["networks", "callers", "core", "reattach", "mixed", "carried", "clusters", "drains", "zones", "pairs"]
+KINDS = ["networks", "callers", "core", "reattach", "mixed", "carried", "federation", "clusters"]
+KINDS += ["drains", "zones", "pairs"]
 
 
 def main(arguments: list[str]) -> int:

@@ -1,4 +1,7 @@
-"""A cable between two brokers that a test can cut, heal, or make deaf in one direction. Threads: it outlives loops."""
+"""A cable between two brokers that a test can cut, hold up, heal, or make deaf in one direction.
+
+Threads: it outlives loops.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,11 @@ class Cable:
     def __init__(self, target: int) -> None:
         self.target = target
         self.deaf = False
+        self._passes = {False: threading.Event(), True: threading.Event()}  # of what is said; of what is answered
         self._whole = True
         self._ends: list[socket.socket] = []
         self._lock = threading.Lock()
+        self.heal()
         self._listener = socket.create_server((HOST, 0))
         self.port = int(self._listener.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
@@ -34,15 +39,27 @@ class Cable:
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
 
+    def hold(self, *, said: bool = True, answers: bool = True) -> None:
+        """Let nothing through of what is said to the target, or of its answers, until `heal`; then all of it.
+
+        That is what a network does whose packets vanish for a while: the connection stands, and nobody is told.
+        """
+        for held, passes in ((said, self._passes[False]), (answers, self._passes[True])):
+            if held:
+                passes.clear()
+
     def heal(self) -> None:
         """Let connections through again, in both directions."""
         self.deaf = False
+        for passes in self._passes.values():
+            passes.set()
         self._whole = True
 
     def close(self) -> None:
         """It is needed no more."""
         self._listener.close()
         self.cut()
+        self.heal()
 
     def _accept(self) -> None:
         while True:
@@ -66,6 +83,7 @@ class Cable:
     def _carry(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(CHUNK):
+                self._passes[answers].wait()
                 if not (answers and self.deaf):
                     target.sendall(data)
         for end in (source, target):

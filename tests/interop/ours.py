@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from artemis import Artemis
 from classic import CONFIGURATION, HOST, Classic, free_port
 from wires import Wire
 
-READY_PATIENCE_S: Final = 20.0
+READY_PATIENCE_S: Final = float(os.environ.get("ENTREPOT_PATIENCE", "30"))  # as `daemon.PATIENCE`
 STOP_PATIENCE_S: Final = 30.0
 
 

@@ -1,8 +1,10 @@
-"""Three nodes of a cluster, of which one after the other is killed: nothing confirmed is lost, nothing comes twice.
+"""Three nodes of a cluster that are killed and cut off from one another: nothing is lost, nothing comes twice.
 
 Producers at every node, of either kind, send durable messages over STOMP and note the receipts. A reader stands at one
 node of either kind, and in each round at another one, so messages cross and move. What it settled, and has a receipt
-for, must not come again. Two rounds for each kind of cluster here; ``ENTREPOT_CLUSTER_ROUNDS=20`` for more.
+for, must not come again. What nodes say to one another goes over a `Cable` before each of them: one round kills a node,
+another cuts what leads to one, or lets what is said, or answered, or both, vanish for a while, for shorter or longer
+than a connection lives without a word. Four rounds for each kind of cluster here; `make cluster-rounds` has more.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Final
 import artemis
 import pytest
 from artemis import Artemis
+from cable import Cable
 from classic import HOST, free_port
 from ours import Entrepot, member
 
@@ -26,9 +29,11 @@ from promises import never
 
 pytestmark = pytest.mark.skipif(bool(artemis.unavailable()), reason=f"Artemis: {artemis.unavailable()}")
 
-ROUNDS: Final = int(os.environ.get("ENTREPOT_CLUSTER_ROUNDS", "2"))
+ROUNDS: Final = int(os.environ.get("ENTREPOT_CLUSTER_ROUNDS", "4"))
+MIXED_ROUNDS: Final = int(os.environ.get("ENTREPOT_MIXED_ROUNDS", str(ROUNDS)))
 SEED: Final = int(os.environ.get("ENTREPOT_CLUSTER_SEED", "1"))
 SETTLING_S: Final = 90.0
+ROUND_S_MAX: Final = 30.0
 QUEUE: Final = "moved.rounds"
 CLUSTER: Final = """
 <cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
@@ -43,12 +48,14 @@ CLUSTER: Final = """
 MOVING: Final = '<address-setting match="moved.#"><redistribution-delay>100</redistribution-delay></address-setting>'
 
 
-def node(kind: str, home: Path, own: int, ports: list[int]) -> Artemis | Entrepot:
-    """Return node number ``own`` of the cluster at ``ports``."""
-    connectors = "".join(f'<connector name="n{at}">tcp://{HOST}:{port}</connector>' for at, port in enumerate(ports))
-    others = "".join(f"<connector-ref>n{at}</connector-ref>" for at in range(len(ports)) if at != own)
+def node(kind: str, home: Path, own: int, cables: list[Cable]) -> Artemis | Entrepot:
+    """Return node number ``own`` of a cluster whose nodes are behind ``cables``."""
+    connectors = "".join(
+        f'<connector name="n{at}">tcp://{HOST}:{cable.port}</connector>' for at, cable in enumerate(cables)
+    )
+    others = "".join(f"<connector-ref>n{at}</connector-ref>" for at in range(len(cables)) if at != own)
     core = CLUSTER.format(connectors=connectors, own=own, others=others)
-    return member(kind, home, f"n{own}", ports[own], core, MOVING)
+    return member(kind, home, f"n{own}", cables[own].target, core, MOVING)
 
 
 class Stomp:
@@ -170,50 +177,124 @@ def destination(broker: Artemis | Entrepot) -> dict[str, str]:
     return {"destination": f"/queue/{QUEUE}"}
 
 
+class Rounds:
+    """Three nodes, who sends and who reads, and what befalls them. ``what``: how often each of it did."""
+
+    def __init__(self, home: Path, kinds: tuple[str, ...]) -> None:
+        self.luck = random.Random(SEED)
+        self.ledger = Ledger()
+        self.cables = [Cable(free_port()) for _ in kinds]
+        self.nodes = [node(kind, home / f"n{at}", at, self.cables) for at, kind in enumerate(kinds)]
+        self.producers = [Producer(number, each, self.ledger) for number, each in enumerate(self.nodes)]
+        self.reader = Reader(self.nodes[0], self.ledger)
+        self.what: dict[str, int] = {}
+
+    def begin(self) -> None:
+        for each in self.nodes:
+            each.start()
+        for each in self.nodes:
+            each.await_ready()
+        time.sleep(1)
+        for producer in self.producers:
+            producer.start()
+        self.reader.start()
+
+    def round(self) -> None:
+        """Let something happen, and let it be over."""
+        time.sleep(self.luck.uniform(0.3, 1.2))
+        befalls = self.luck.choice((self._kill, self._kill, self._cut, self._hold, self._kill_one_cut_off))
+        name = befalls.__name__.strip("_").replace("_", " ")
+        self.what[name] = self.what.get(name, 0) + 1
+        befalls()
+
+    def _move(self) -> None:
+        """Let the reader be at another node, perhaps."""
+        self.reader.ended.set()
+        self.reader = Reader(self.luck.choice(self.nodes), self.ledger)
+        self.reader.start()
+
+    def _kill(self) -> None:
+        victim = self.luck.choice(self.nodes)
+        victim.kill()
+        time.sleep(self.luck.uniform(0, 0.5))
+        self._move()
+        victim.start()
+        victim.await_ready()
+
+    def _some_cables(self) -> list[Cable]:
+        return self.luck.sample(self.cables, self.luck.randint(1, len(self.cables)))
+
+    def _cut(self) -> None:
+        for cable in self._some_cables():
+            cable.cut()
+        time.sleep(self.luck.uniform(0, 2))
+        self._move()
+        self._heal()
+
+    def _hold(self) -> None:
+        said, answers = self.luck.choice(((True, False), (False, True), (True, True)))
+        for cable in self._some_cables():
+            cable.hold(said=said, answers=answers)
+        time.sleep(self.luck.choice((1.0, 6.0)) * self.luck.uniform(0.5, 1.2))
+        self._move()
+        self._heal()
+
+    def _kill_one_cut_off(self) -> None:
+        for cable in self._some_cables():
+            cable.cut()
+        time.sleep(self.luck.uniform(0, 0.5))
+        self._kill()
+        self._heal()
+
+    def _heal(self) -> None:
+        for cable in self.cables:
+            cable.heal()
+
+    def settle(self) -> None:
+        """Send no more, and wait for what has not come."""
+        for producer in self.producers:
+            producer.ended.set()
+        until = time.monotonic() + SETTLING_S
+        while time.monotonic() < until and self.lost():
+            time.sleep(0.1)
+        time.sleep(1)
+        self.reader.ended.set()
+
+    def lost(self) -> list[str]:
+        """Return what was confirmed and has not come."""
+        return [body for body in list(self.ledger.confirmed) if body not in self.ledger.seen]
+
+    def summary(self) -> str:
+        """Say what happened."""
+        ledger = self.ledger
+        befell = ", ".join(f"{count} x {name}" for name, count in sorted(self.what.items()))
+        said = f"{len(ledger.confirmed)} confirmed, {len(ledger.seen)} came, {len(self.lost())} lost"
+        return f"{said}, {len(ledger.twice)} twice; {befell}"
+
+    def end(self) -> None:
+        for each in self.nodes:
+            each.kill()
+        for cable in self.cables:
+            cable.close()
+
+
+@pytest.mark.timeout(2 * SETTLING_S + max(ROUNDS, MIXED_ROUNDS) * ROUND_S_MAX)
 @pytest.mark.parametrize(
     "kinds", [("ours", "ours", "ours"), ("ours", "artemis", "ours"), ("artemis", "ours", "artemis")], ids="-".join
 )
-def test_nodes_are_killed_one_after_the_other(tmp_path: Path, kinds: tuple[str, ...]) -> None:
-    ports = [free_port() for _ in kinds]
-    nodes = [node(kind, tmp_path / f"n{at}", at, ports) for at, kind in enumerate(kinds)]
-    luck = random.Random(SEED)
-    ledger = Ledger()
+def test_nodes_are_killed_and_cut_off_one_after_the_other(tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    rounds = MIXED_ROUNDS if "artemis" in kinds else ROUNDS
+    cluster = Rounds(tmp_path, kinds)
+    began = time.monotonic()
     try:
-        for each in nodes:
-            each.start()
-        for each in nodes:
-            each.await_ready()
-        time.sleep(1)
-        producers = [Producer(number, each, ledger) for number, each in enumerate(nodes)]
-        for producer in producers:
-            producer.start()
-        reader = Reader(nodes[0], ledger)
-        reader.start()
-        for _ in range(ROUNDS):
-            time.sleep(luck.uniform(0.3, 1.2))
-            victim = luck.choice(nodes)
-            victim.kill()
-            time.sleep(luck.uniform(0, 0.5))
-            reader.ended.set()
-            reader = Reader(luck.choice(nodes), ledger)
-            reader.start()
-            victim.start()
-            victim.await_ready()
-        for producer in producers:
-            producer.ended.set()
-        until = time.monotonic() + SETTLING_S
-        while time.monotonic() < until and any(body not in ledger.seen for body in list(ledger.confirmed)):
-            time.sleep(0.1)
-        time.sleep(1)
-        reader.ended.set()
-        lost = [body for body in ledger.confirmed if body not in ledger.seen]
-        print(
-            len(ledger.confirmed), "confirmed", len(ledger.seen), "came", len(lost), "lost", len(ledger.twice), "twice"
-        )
+        cluster.begin()
+        for _ in range(rounds):
+            cluster.round()
+        cluster.settle()
+        print(f"{'-'.join(kinds)}: {rounds} rounds, seed {SEED}, {time.monotonic() - began:.0f} s: {cluster.summary()}")
         with never():
-            assert lost == []
-            assert ledger.twice == []
-        assert len(ledger.confirmed) > 50 * ROUNDS
+            assert cluster.lost() == []
+            assert cluster.ledger.twice == []
+        assert len(cluster.ledger.confirmed) > 50 * rounds
     finally:
-        for each in nodes:
-            each.kill()
+        cluster.end()

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -430,6 +431,54 @@ def test_operators_see_one_broker(begin: Start) -> None:
     assert "moved 4 messages" in moved.stderr
     until(lambda: [listed()[name]["messages"] for name in ("orders", "moved")] == [1, 4], "they are there")
     assert "removed 4 messages" in broker.asked("queue", "purge", "moved", "--yes").stderr
+
+
+ARTEMIS = 'org.apache.activemq.artemis:broker="test"'
+
+
+def test_jolokia_sees_one_broker(begin: Start) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        place = f"127.0.0.1:{probe.getsockname()[1]}"
+    broker = begin(2, "--name", "test", "--listen", "auto://127.0.0.1:0", "--console", place)
+    send("stomp", broker.at(0), "orders", ["a", "b"])
+    send("stomp", broker.at(1), "orders", ["c", "d", "e"])
+    send("stomp", broker.at(1), "other", ["f"])
+    orders = f'{ARTEMIS},component=addresses,address="orders",subcomponent=queues,routing-type="anycast",queue="orders"'
+
+    def jolokia(asked: dict[str, Any], path: str = "/console/jolokia/") -> Any:
+        request = urllib.request.Request(f"http://{place}{path}", json.dumps(asked).encode())
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            told = json.loads(answer.read())
+        assert told["status"] == 200, told
+        return told["value"]
+
+    def answers() -> bool:
+        with suppress(OSError):
+            jolokia({"type": "version"})
+            return True
+        return False
+
+    until(answers, "the console is there")
+    read = {"type": "read", "mbean": orders, "attribute": "MessageCount"}
+    assert jolokia(read) == 5
+    found = jolokia({"type": "read", "mbean": ARTEMIS, "attribute": ["Name", "QueueNames", "TotalMessageCount"]})
+    assert (found["Name"], found["TotalMessageCount"]) == ("test", 6)
+    assert [found["QueueNames"].count(name) for name in ("orders", "other")] == [1, 1]
+    search = {"type": "search", "mbean": f'{ARTEMIS},component=addresses,subcomponent=queues,queue="o*",*'}
+    assert len(jolokia(search)) == 2
+    assert jolokia({"type": "exec", "mbean": orders, "operation": "pause()"}) is None
+    assert [broker.cli(number, "queue", "list").count("yes") for number in (0, 1)] == [1, 1]
+    counts = {
+        jolokia({**read, "mbean": orders.replace("test", f"test-{one}")}, f"/console/jolokia/?broker=test-{one}")
+        for one in (0, 1)
+    }
+    assert counts == {2, 3}
+    removed = jolokia(
+        {"type": "exec", "mbean": orders, "operation": "removeMessages(java.lang.String)", "arguments": [""]}
+    )
+    assert removed == 5
+    assert jolokia(read) == 0
 
 
 def test_operators_are_told_of_a_process_that_does_not_answer(begin: Start) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, TypeVar
@@ -17,7 +16,7 @@ from entrepot.cli.dialogue import Dialogue, credentials, places, talking
 from entrepot.cli.output import progress, to_json
 from entrepot.cli.values import in_words
 from entrepot.io import runtime
-from entrepot.management.whole import Whole
+from entrepot.management.whole import Whole, sockets_of
 
 T = TypeVar("T")
 
@@ -173,12 +172,6 @@ async def processes_at(desk: Desk) -> dict[str, Any]:
     except Refused:  # he may not ask this: the process that he came to decides about what he asks
         return {}
     return facts if isinstance(facts, dict) and "processes" in facts else {}
-
-
-def sockets_of(facts: dict[str, Any]) -> list[str]:
-    """Return the sockets of those processes; none where they are on another machine, or another user's."""
-    sockets = [str(one) for one in facts.get("sockets", ())]
-    return sockets if sockets and os.access(os.path.dirname(sockets[0]), os.X_OK) else []
 
 
 def _warn(number: int, why: str) -> None:

@@ -23,11 +23,12 @@ from entrepot.base.uri import parse as parse_uri
 from entrepot.cli.dialogue import credentials, places
 from entrepot.cli.errors import describe_os_error
 from entrepot.cli.foreign import PROGRAM, standing
-from entrepot.cli.managing import answered, managing, processes_at, sockets_of
+from entrepot.cli.managing import answered, managing, processes_at
 from entrepot.client.connection import connect
 from entrepot.client.message import Message
 from entrepot.client.session import Session
 from entrepot.core.operators.management import ADDRESS, OPERATION, RESOURCE
+from entrepot.management.whole import sockets_of
 
 BROKERS_MOST: Final = 200
 OPENWIRE_SCHEMES: Final = ("tcp:", "ssl:", "nio:", "openwire:")

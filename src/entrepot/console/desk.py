@@ -22,6 +22,7 @@ from entrepot.client.consumer import Consumer
 from entrepot.client.message import Message
 from entrepot.client.producer import Producer
 from entrepot.client.session import Session
+from entrepot.management.whole import Whole, sockets_of
 
 MANAGEMENT: Final = "queue://activemq.management"
 PATIENCE: Final = 30.0  # s for an answer; a broker that is alive has a short one in milliseconds
@@ -189,6 +190,17 @@ class Desk:
                 future.set_exception(error)
 
 
+class WholeDesk:
+    """Where all processes of one broker are asked as one, by one user. ``url``: of the one that messages go to."""
+
+    def __init__(self, whole: Whole, desk: Desk) -> None:
+        self.whole: Final = whole
+        self.desk: Final = desk
+        self.url: Final = desk.url
+        self.ask: Final = whole.ask
+        self.send: Final = desk.send
+
+
 def quiet(url: str) -> str:
     """Return ``url`` so that the console does not subscribe to advisories, which would be seen as its consumers."""
     kind = url.partition("://")[0]
@@ -215,6 +227,47 @@ class Desks:
         url = self.brokers.get(name)
         if url is None:
             raise Refused(f"there is no broker {name!r} here", remedy="there are: " + ", ".join(self.brokers))
+        return await self._at(name, url, user, password)
+
+    async def whole(self, name: str, user: str, password: str) -> WholeDesk | Desk:
+        """Return where the broker is asked of which ``name`` is one process (`run --processes`); where it is asked.
+
+        Raises as `at`. A process that cannot be asked takes nothing away from the others; see `Whole`.
+        """
+        desk = await self.at(name, user, password)
+        try:
+            facts = await desk.ask("broker", "describeAvailability")
+        except Refused:  # he may not ask this: the process decides about what he asks
+            return desk
+        sockets = sockets_of(facts)
+        if not sockets:
+            return desk
+        own = int(facts["process"])
+        others = {number: f"unix://{path}" for number, path in enumerate(sockets) if number != own}
+        opened = await asyncio.gather(
+            *(self._part(url, user, password, str(facts["together"])) for url in others.values()),
+            return_exceptions=True,
+        )
+        parts: dict[int, Desk] = {own: desk}
+        failures: dict[int, str] = {}
+        for number, part in zip(others, opened, strict=True):
+            if isinstance(part, Desk):
+                parts[number] = part
+            elif isinstance(part, EntrepotError):
+                failures[number] = part.message
+            else:
+                raise part
+        ordered = {number: parts[number] for number in sorted(parts)}
+        return WholeDesk(Whole(str(facts["name"]), ordered, failures, lambda number: f"unix://{sockets[number]}"), desk)
+
+    async def _part(self, url: str, user: str, password: str, together: str) -> Desk:
+        """Return where one of several processes is asked. Raises Unreachable: another broker is there."""
+        desk = await self._at(url, url, user, password)
+        if (await desk.ask("broker", "describeAvailability")).get("together") != together:
+            raise Unreachable("another broker is there", remedy="see the log of the first process")
+        return desk
+
+    async def _at(self, name: str, url: str, user: str, password: str) -> Desk:
         key = self._key_of(name, user, password)
         desk = self._desks.get(key)
         if desk is None or not desk.alive:

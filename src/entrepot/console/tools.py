@@ -18,7 +18,7 @@ from starlette.routing import Route
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused
 from entrepot.console import metrics as encoder
 from entrepot.console.access import Visitor, audit
-from entrepot.console.desk import Desk
+from entrepot.console.desk import Desk, WholeDesk
 from entrepot.console.gate import Gate, address_of, refusal, tool
 from entrepot.console.jolokia.answering import Beans, answer, failure
 from entrepot.console.jolokia.artemis import ArtemisBeans
@@ -146,7 +146,7 @@ class Tools:
                     raws = [of_path(config.get("p") or path.removeprefix(place))]
             except EntrepotError as error:
                 return _json([failure(error, None)], False, config)
-            desk = await self._desk(request, visitor)
+            desk = await self._whole(request, visitor)
             answers, world = [], World(desk)
             for raw in raws:
                 told, changed = await self._one(request, visitor, desk, world, family, raw, config)
@@ -160,7 +160,7 @@ class Tools:
         self,
         request: Request,
         visitor: Visitor,
-        desk: Desk,
+        desk: Desk | WholeDesk,
         world: World,
         family: str,
         raw: dict[str, Any],
@@ -197,6 +197,13 @@ class Tools:
         names = list(self.watches.desks.brokers)
         name = request.query_params.get("broker") or names[0]
         return await self.watches.desks.at(name, visitor.user, visitor.password)
+
+    async def _whole(self, request: Request, visitor: Visitor) -> Desk | WholeDesk:
+        """Return who answers Jolokia: of a broker that has several processes all, unless one is named."""
+        if request.query_params.get("broker"):
+            return await self._desk(request, visitor)
+        name = next(iter(self.watches.desks.brokers))
+        return await self.watches.desks.whole(name, visitor.user, visitor.password)
 
     # -- messages ------------------------------------------------------------------------------------------------------
 

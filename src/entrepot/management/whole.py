@@ -9,13 +9,18 @@ processes is a trap. What can only be meant for one process is refused, with the
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, Refused, Unreachable
+from entrepot.management import joining
+from entrepot.management.joining import Row
 from entrepot.management.view import Asker
 
+ATTRIBUTE: Final = re.compile("(?:get|is)([A-Z].*)")
 LOOKS: Final = re.compile("(get|is|count|list|browse|query|peek|describe|cursor|doesCursor|health)")
 """Operations that change nothing, whose names begin so."""
 PAGE: Final = 500  # rows of one page: the most that a process answers with
@@ -27,9 +32,15 @@ RELOAD: Final = "reloadConfigurationFile"
 COUNTED: Final = ("purge", "removeMessages", "moveMessages", "copyMessages", "retryMessages")
 """What is done to so many messages as its last argument says, if it has one: the next process has the rest."""
 EVERYWHERE: Final = (
-    *("pause", "resume", "resetGroup", "resetAllGroups", "removeMessage", "destroyQueue", "createQueue", "updateQueue"),
-    *("createAddress", "updateAddress", "deleteAddress", "removeAllMessages", "dropStages", "replay"),
-    RELOAD,
+    *("pause", "resume", "resetGroup", "resetAllGroups", "destroyQueue", "createQueue", "updateQueue", "deployQueue"),
+    *("createAddress", "updateAddress", "deleteAddress", "removeAllMessages", "dropStages", "replay", RELOAD),
+    *("block", "unblock", "enable", "disable", "expireMessages", "sendMessagesToDeadLetterAddress", "flushExecutor"),
+    *("clearDuplicateIdCache", "clearAuthenticationCache", "clearAuthorizationCache", "createDivert", "updateDivert"),
+    *("destroyDivert", "addAddressSettings", "removeAddressSettings", "addSecuritySettings", "removeSecuritySettings"),
+    *("enableMessageCounters", "disableMessageCounters", "resetAllMessageCounters", "resetMessageCounter"),
+    *("resetAllMessageCounterHistories", "resetMessagesAdded", "resetMessagesAcknowledged", "resetMessagesExpired"),
+    *("resetMessagesKilled", "closeConnectionsForUser", "closeConnectionsForAddress"),
+    "closeConsumerConnectionsForAddress",
 )
 """What is done at each process."""
 SUMS: Final = (
@@ -39,9 +50,19 @@ SUMS: Final = (
     *("authorizationSuccessCount", "authorizationFailureCount"),
 )
 """Numbers of a broker that are those of its processes together; of other numbers the largest is told."""
-OLDEST: Final = "oldest_ms"
-
-Row = dict[str, Any]
+PAGES: Final = ("listConnections", "listSessions", "listConsumers", "listProducers", "listQueues", "listAddresses")
+"""Lists in pages, as Artemis has them: (options, page from 1, rows of a page)."""
+NUMBERED: Final = re.compile(r"\d+:\d+")
+PAGE_MOST: Final = 1_000
+ROWS_MOST: Final = 100_000
+"""Rows that are read of all processes, to tell one page of them."""
+ONE_MESSAGE: Final = (
+    *("removeMessage", "moveMessage", "copyMessage", "retryMessage", "expireMessage", "deliverScheduledMessage"),
+    "sendMessageToDeadLetterAddress",
+)
+"""What is done to one message, which is named first: a number says which one only with its process."""
+OF_CONNECTION: Final = ("closeConnectionWithID", "closeSessionWithID", "closeConsumerWithID")
+"""What is done to one connection, which is named first, as lists of all show it: PROCESS:ID."""
 
 
 class Whole:
@@ -80,9 +101,11 @@ class Whole:
             return await self._counted(resource, operation, values)
         if operation in EVERYWHERE:
             return await self._everywhere(resource, operation, values)
-        if operation == "closeConnectionWithID":
-            number, rest = self._named(str(values[0]), operation)
-            return await self.parts[number].ask(resource, operation, rest)
+        if operation in ONE_MESSAGE and values:
+            return await self._one_message(resource, operation, values)
+        if operation in OF_CONNECTION and values:
+            number, name = self._named(str(values[0]), operation)
+            return await self.parts[number].ask(resource, operation, name, *values[1:])
         raise self._of_one(operation)
 
     # -- looking -------------------------------------------------------------------------------------------------------
@@ -90,16 +113,32 @@ class Whole:
     async def _look(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         if operation == "describeConnections":
             return await self._connections(*values)
-        answers = await self._asked(resource, operation, values)
-        first = next(iter(answers.values()))
-        if operation == "describeQueues":
-            return _queues(answers)[: int(str(values[2]))]
-        if operation == "describe" and resource.startswith("queue."):
-            return _queues({number: [row] for number, row in answers.items()})[0]
+        if operation in PAGES:
+            return await self._page(operation, values)
+        if not values and (attribute := ATTRIBUTE.match(operation)):
+            return await self._attribute(resource, operation, attribute[1][:1].lower() + attribute[1][1:])
         if operation == "describeAttributes" and resource == "broker":
-            return self._facts(answers)
+            return await self._of_broker(str(values[0]) if values else "")
+        answers = await self._asked(resource, operation, values)
+        if operation == "describeQueues":
+            return joining.queues(answers)[: int(str(values[2]))]
+        if operation == "describe" and resource.startswith("queue."):
+            return joining.queues({number: [row] for number, row in answers.items()})[0]
+        if operation == "describeAttributes":
+            return joining.together(list(answers.values()))
+        if operation == "describeResources":
+            return joining.resources(answers, str(values[0]), int(str(values[3])) if len(values) > 3 else PAGE)
+        return self._joined(operation, answers)
+
+    def _joined(self, operation: str, answers: Mapping[int, Any]) -> Any:
+        """Return what all answered as one answer, by its kind. Raises Refused where it cannot be one."""
+        first = next(iter(answers.values()))
+        if isinstance(first, str) and (joined := joining.text(answers)) is not None:
+            return joined
         if isinstance(first, list):
-            return [_of(number, row) for number, rows in answers.items() for row in rows]
+            return joining.union(
+                [[joining.of_process(number, row) for row in rows] for number, rows in answers.items()]
+            )
         if isinstance(first, bool):
             return any(answers.values())
         if isinstance(first, int):
@@ -135,17 +174,50 @@ class Whole:
             at = 0
             while len(rows) < end:
                 page = await part.ask("broker", "describeConnections", at, PAGE)
-                rows += [{**_of(number, row), "id": f"{number}:{row['id']}"} for row in page]
+                rows += [{**joining.of_process(number, row), "id": f"{number}:{row['id']}"} for row in page]
                 at += len(page)
                 if len(page) < PAGE:
                     break
         return rows[begin:end]
 
-    def _facts(self, answers: Mapping[int, Row]) -> Row:
-        """Return the attributes of all as those of one."""
-        return {
-            name: self._fact(name, [one[name] for one in answers.values()]) for name in next(iter(answers.values()))
-        }
+    async def _page(self, operation: str, values: tuple[object, ...]) -> str:
+        """Return one page of what all list: queues and addresses each once, the others process by process."""
+        options = values[0] if values else ""
+        page, size = (int(str(one)) for one in (*values[1:3], *(1, PAGE_MOST)[len(values[1:3]) :]))
+        size = PAGE_MOST if size < 1 else min(size, PAGE_MOST)
+        found: dict[int, list[Row]] = {}
+        for number, part in self.parts.items():
+            rows = found.setdefault(number, [])
+            while len(rows) < ROWS_MOST:
+                told = json.loads(await part.ask("broker", operation, options, len(rows) // PAGE_MOST + 1, PAGE_MOST))
+                rows += told["data"]
+                if len(told["data"]) < PAGE_MOST:
+                    break
+        if operation in ("listQueues", "listAddresses"):
+            joined = joining.parted(found, "name")
+        else:
+            joined = [joining.named(number, row) for number, rows in found.items() for row in rows]
+        begin = (max(1, page) - 1) * size
+        return json.dumps({"data": joined[begin : begin + size], "count": len(joined)})
+
+    async def _attribute(self, resource: str, operation: str, name: str) -> Any:
+        """Return one attribute, of which each process tells its part."""
+        if resource == "broker" and name in joining.COUNTED_LISTS:
+            return (await self._of_broker(name))[name]
+        told = list((await self._asked(resource, operation, ())).values())
+        return self._fact(name, told) if resource == "broker" else joining.fact(name, told)
+
+    async def _of_broker(self, names: str) -> Row:
+        """Return attributes of all as those of one; ``names`` with commas between, "" for every one.
+
+        What several processes have is counted once: so it is asked for by name.
+        """
+        wanted = names.split(",") if names else []
+        more = [listed for count, listed in joining.COUNTED_LISTS.items() if count in wanted and listed not in wanted]
+        answers = await self._asked("broker", "describeAttributes", (",".join([*wanted, *more]),))
+        rows = list(answers.values())
+        found = {name: self._fact(name, [one[name] for one in rows]) for name in rows[0]}
+        return {name: value for name, value in joining.counted(found).items() if name not in more}
 
     def _fact(self, name: str, told: list[Any]) -> Any:
         if name == "name":
@@ -156,7 +228,7 @@ class Whole:
             return any(told)
         if all(isinstance(value, int | float) for value in told):
             return sum(told) if name in SUMS else max(told)
-        return told[0]
+        return joining.fact(name, told)
 
     # -- changing ------------------------------------------------------------------------------------------------------
 
@@ -226,6 +298,23 @@ class Whole:
 
         return sorted(self.parts, key=lambda number: not refuses(number))
 
+    async def _one_message(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
+        """Do it to the message of this id, wherever it is. Raises Refused for a number that does not say where."""
+        said = str(values[0])
+        if NUMBERED.fullmatch(said):
+            number, rest = self._named(said, operation)
+            return await self.parts[number].ask(resource, operation, int(rest), *values[1:])
+        if said.isdigit() and len(self.parts) > 1:
+            raise Refused(f"each process has a message {said}", remedy=f"write PROCESS:{said}, or its id, ID:...")
+        done: Any = False
+
+        async def do(part: Asker) -> None:
+            nonlocal done
+            done = done or await part.ask(resource, operation, *values)
+
+        await self._each(list(self.parts), do)
+        return done
+
     # -- one of them ---------------------------------------------------------------------------------------------------
 
     def _first(self) -> Asker:
@@ -251,23 +340,10 @@ class Whole:
 _PART: Final = "describeAvailability"  # the part in a pair: processes are in none, and all have the same
 
 
-def _of(number: int, row: object) -> Any:
-    return {**row, "process": number} if isinstance(row, dict) else row
+def sockets_of(facts: Mapping[str, Any]) -> list[str]:
+    """Return the sockets of the processes of which one tells ``facts``; none where they are elsewhere, or another's.
 
-
-def _queues(answers: Mapping[int, list[Row]]) -> list[Row]:
-    """Return the queues of all by name, each once: its counts are those of its parts together."""
-    found: dict[str, Row] = {}
-    for number, rows in answers.items():
-        for row in rows:
-            known = found.get(row["name"])
-            if known is None:
-                found[row["name"]] = {**row, "process": str(number)}
-                continue
-            for name, value in row.items():
-                if isinstance(value, bool):
-                    known[name] = known[name] and value if name == "temporary" else known[name] or value
-                elif isinstance(value, int):
-                    known[name] = max(known[name], value) if name == OLDEST else known[name] + value
-            known["process"] += f" {number}"
-    return [found[name] for name in sorted(found)]
+    ``facts``: what it answers to `describeAvailability`. Elsewhere is another machine; another's: another user's.
+    """
+    sockets = [str(one) for one in facts.get("sockets", ())] if "processes" in facts else []
+    return sockets if sockets and os.access(os.path.dirname(sockets[0]), os.X_OK) else []

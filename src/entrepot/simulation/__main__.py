@@ -19,6 +19,7 @@ from entrepot.simulation.campaign import (
     run_carried,
     run_clusters,
     run_drains,
+    run_federation,
     run_mqtt,
     run_network,
     run_pair,
@@ -34,6 +35,9 @@ STRAY: Final = (
     "--blocks is about --callers, --mqtt and --amqp"
 )
 
+PLAIN: Final = {"carried": run_carried, "federation": run_federation, "replicas": run_replicas}
+"""Worlds of which there is one kind, by the option that asks for them."""
+
 
 def main(arguments: list[str]) -> int:
     """Do what the command line asks for; return the exit code: 1 when a promise was broken, 2 for a wrong call."""
@@ -45,6 +49,7 @@ def main(arguments: list[str]) -> int:
         options.networks,
         options.callers,
         options.carried,
+        options.federation,
         options.clusters,
         options.mqtt,
         options.amqp,
@@ -98,6 +103,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--reattach", action="store_true", help="with --core: their sessions outlive connections")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
+    found.add_argument("--federation", action="store_true", help="run brokers that fetch from one another")
     found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")
     found.add_argument("--amqp", action="store_true", help="run programs that speak AMQP to one broker")
@@ -125,8 +131,8 @@ def _one(options: argparse.Namespace) -> int:
     lines = options.trace is not None
     if options.pairs or options.quorum or options.zones:
         result = _player(options)(options.seed)
-    elif options.replicas:
-        result = run_replicas(options.seed, lines=lines)
+    elif (plain := _plain(options)) is not None:
+        result = plain(options.seed, lines=lines)
     elif options.callers:
         result = run_callers(
             options.seed,
@@ -136,8 +142,6 @@ def _one(options: argparse.Namespace) -> int:
             blocks=options.blocks,
             lines=lines,
         )
-    elif options.carried:
-        result = run_carried(options.seed, lines=lines)
     elif options.clusters:
         result = _cluster_player(options)(options.seed, lines=lines)
     elif options.amqp:
@@ -187,10 +191,9 @@ def _many(options: argparse.Namespace) -> int:
 
 def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     """Return what runs one seed."""
-    if options.carried:
-        return run_carried
-    if options.replicas:
-        return run_replicas
+    plain = _plain(options)
+    if plain is not None:
+        return plain
     if options.mqtt:
         return partial(run_mqtt, blocks=options.blocks)
     if options.amqp:
@@ -212,6 +215,12 @@ def _player(options: argparse.Namespace) -> Callable[[int], Result]:
     return run_pair if options.pairs else run_zones if options.zones else run
 
 
+def _plain(options: argparse.Namespace) -> Callable[..., Result] | None:
+    """Return what runs a seed of worlds of which there is one kind."""
+    found = (run for word, run in PLAIN.items() if getattr(options, word))
+    return next(found, None)
+
+
 def _cluster_player(options: argparse.Namespace) -> Callable[..., Result]:
     if options.drains:
         return partial(run_drains, beside=options.beside)
@@ -220,12 +229,11 @@ def _cluster_player(options: argparse.Namespace) -> Callable[..., Result]:
 
 def _way(options: argparse.Namespace) -> str:
     """Return the rest of the command that shows one seed."""
-    if options.carried:
-        return "--carried --trace trace.txt"
+    for word in PLAIN:
+        if getattr(options, word):
+            return f"--{word} --trace trace.txt"
     if options.amqp:
         return f"--amqp{' --blocks' if options.blocks else ''} --trace trace.txt"
-    if options.replicas:
-        return "--replicas --trace trace.txt"
     if options.mqtt:
         return f"--mqtt{' --blocks' if options.blocks else ''} --trace trace.txt"
     if options.clusters:

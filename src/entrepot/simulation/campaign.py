@@ -13,6 +13,7 @@ from entrepot.simulation.carried import CarriedRun
 from entrepot.simulation.cluster_runs import ClusterRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.drained import DrainRun
+from entrepot.simulation.federated import FederatedRun
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
@@ -135,6 +136,15 @@ def run_carried(seed: int, *, lines: bool = False) -> Result:
     world = carried.network.world
     kept = () if world.lines is None else tuple(world.lines)
     return Result(seed, world.digest(), tuple(violations), dict(sorted(carried.counts().items())), 0, kept)
+
+
+def run_federation(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that fetch from one another, under faults. It has no plan of steps to shrink."""
+    federated = FederatedRun(seed, lines=lines)
+    violations = federated.run()
+    world = federated.network.world
+    kept = () if world.lines is None else tuple(world.lines)
+    return Result(seed, world.digest(), tuple(violations), dict(sorted(federated.counts().items())), 0, kept)
 
 
 def run_clusters(seed: int, *, chains: bool = False, groups: bool = False, lines: bool = False) -> Result:

@@ -20,25 +20,19 @@ from entrepot.cluster.link import State, described
 from entrepot.config.model import BrokerConfig, BrokerSettings, PolicyEntry
 from entrepot.core.addressing.address_settings import Full
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.broker import BrokerCore
 from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.arriving import message_of
-from entrepot.protocols.artemis.bodies import text_body
-from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, TYPE_TEXT, Headers, assembled, properties_in
-from entrepot.protocols.artemis.large import LargeArrival
+from entrepot.protocols.artemis.headers import properties_in
 from entrepot.simulation.networks import Network
+from entrepot.simulation.postings import IDENTITY, LARGE_MAX, PIECE, post
 from entrepot.simulation.sites import Blueprint, Confirmed, Site
 from entrepot.simulation.subscribers import Reader
 from entrepot.simulation.trial import Trial
 from entrepot.simulation.world import Lots
 
 INTERVAL: Final = SECOND
-IDENTITY: Final = "id"  # a property
 HEALING_S_MAX: Final = 120
-PIECE: Final = 1024
-LARGE_MAX: Final = 40 * PIECE
 FULL: Final = 60_000  # octets of the address at the end of a way, where it has a limit
 EVENTS_MAX: Final = 2_000_000
 
@@ -277,25 +271,8 @@ class CarriedRun(Trial):
     def _publish(self, site: Site, identity: str, octets: int) -> None:
         broker = site.broker
         assert broker is not None
-        target = broker.target([Destination("Q", ANYCAST)])
-        headers = Headers()
-        headers.address = "Q"
-        headers.durable = True
-        headers.user_id = identity.encode().rjust(16, b"\0")
-        if octets:
-            self._publish_large(broker, headers, identity, octets)
-        else:
-            headers.kind = TYPE_TEXT
-            broker.send(message_of(assembled(text_body(identity), headers, {IDENTITY: identity}), ""), target)
+        post(broker, Destination("Q", ANYCAST), identity, octets)
         broker.journal.confirm(Confirmed(self.network, "queue://Q"), identity.encode())
-
-    def _publish_large(self, broker: BrokerCore, headers: Headers, identity: str, octets: int) -> None:
-        headers.kind = TYPE_BYTES
-        large = LargeArrival(broker, assembled(b"", headers, {IDENTITY: identity})[len(NO_BODY) :], "")
-        for at in range(0, octets, PIECE):
-            large.write(b"x" * min(PIECE, octets - at))
-        broker.send(large.complete(-1), broker.target([Destination("Q", ANYCAST)]))
-        large.finish()
 
     def counts(self) -> dict[str, int]:
         """Return counts of what happened, for the sum over many seeds."""

@@ -21,12 +21,9 @@ from entrepot.config.model import BrokerConfig, BrokerSettings, PolicyEntry
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
-from entrepot.protocols.artemis.arriving import message_of
-from entrepot.protocols.artemis.bodies import text_body
-from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, TYPE_TEXT, Headers, assembled
-from entrepot.protocols.artemis.large import LargeArrival
-from entrepot.simulation.cluster_plans import BLUE, DURABLE, GROUP, PIECE, RED, Draft
-from entrepot.simulation.clusters import IDENTITY, Clustered, ClusteredSite
+from entrepot.simulation.cluster_plans import BLUE, DURABLE, GROUP, RED, Draft
+from entrepot.simulation.clusters import Clustered, ClusteredSite
+from entrepot.simulation.postings import LARGE_MAX, post
 from entrepot.simulation.sites import Blueprint, Confirmed, Site
 from entrepot.simulation.trial import Trial
 from entrepot.simulation.world import Lots
@@ -34,7 +31,6 @@ from entrepot.simulation.world import Lots
 INTERVAL: Final = SECOND
 HEALING_S_MAX: Final = 150
 RESTING_S: Final = 3  # so long nothing moves before a cluster is said to be at rest
-LARGE_MAX: Final = 40 * PIECE
 EVENTS_MAX: Final = 3_000_000
 COLOURS: Final = ("red", "blue")
 READERS: Final = ("", "", RED, BLUE)
@@ -319,24 +315,10 @@ class ClusterRun(Trial):
         assert broker is not None
         destination = Destination(where, ANYCAST if where == "Q" else MULTICAST)
         self.network.wanted[identity] = ("Q",) if where == "Q" else self._promised(broker, where)
-        headers = Headers()
-        headers.address = where
-        headers.durable = True
-        headers.user_id = identity.encode().rjust(16, b"\0")
-        properties: dict[str, object] = {IDENTITY: identity, "colour": colour}
+        properties: dict[str, object] = {"colour": colour}
         if group:
             properties[GROUP] = group
-        if octets:
-            headers.kind = TYPE_BYTES
-            large = LargeArrival(broker, assembled(b"", headers, properties)[len(NO_BODY) :], "")
-            for at in range(0, octets, PIECE):
-                large.write(b"x" * min(PIECE, octets - at))
-            broker.send(large.complete(-1), broker.target([destination]))
-            large.finish()
-        else:
-            headers.kind = TYPE_TEXT
-            message = message_of(assembled(text_body(identity), headers, properties), "")
-            broker.send(message, broker.target([destination]))
+        post(broker, destination, identity, octets, properties)
         broker.journal.confirm(Confirmed(self.network, where), identity.encode())
 
     def _promised(self, broker: BrokerCore, address: str) -> tuple[str, ...]:

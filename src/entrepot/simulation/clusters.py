@@ -28,10 +28,10 @@ from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.simulation.cables import End
 from entrepot.simulation.networks import Network
+from entrepot.simulation.postings import IDENTITY
 from entrepot.simulation.sites import Blueprint, Site
 from entrepot.simulation.subscribers import Reader
 
-IDENTITY: Final = "id"  # a property
 CLIENT: Final = "shared"  # the client id of every durable subscriber: one name on two nodes is one subscription
 TOPIC: Final = "topic"
 

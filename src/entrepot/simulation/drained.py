@@ -36,8 +36,9 @@ from entrepot.protocols.artemis.sending import schedule
 from entrepot.protocols.artemis.transacting import key_of
 from entrepot.simulation.cluster_plans import DURABLE, Draft
 from entrepot.simulation.cluster_runs import HEALING_S_MAX, ClusterRun
-from entrepot.simulation.clusters import IDENTITY, Clustered
+from entrepot.simulation.clusters import Clustered
 from entrepot.simulation.leaving import ORDERED, PROMISED, Leaving, LeavingSite, Promise
+from entrepot.simulation.postings import IDENTITY
 from entrepot.simulation.sites import Blueprint, Confirmed
 from entrepot.simulation.world import Lots
 

@@ -151,7 +151,7 @@ class Site:
         self.network = network
         self.world = network.world
         self.name = name
-        self.blueprint: Final = blueprint
+        self.blueprint = blueprint
         self.disk = SimulatedDisk(self.world.lots(f"disk {name}"), self._from_disk)
         self.broker: BrokerCore | None = None
         self.made: Assembly | None = None

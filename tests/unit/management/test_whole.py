@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, Unreachable
+from entrepot.management import joining
 from entrepot.management.whole import Whole
 
 
@@ -44,8 +45,8 @@ class Process:
             raise InvalidDestination(f"there is no queue {name}")
         if operation == "describe":
             return self.queues[name]
-        if operation == "listConsumers":
-            return json.dumps({"data": [], "count": len(self.queues)})
+        if operation == "listStatus":
+            return json.dumps({"count": len(self.queues)})
         self.done.append((resource, operation, values))
         if operation == "destroyQueue":
             if values[3] and self.queues[name]["messages"]:
@@ -173,7 +174,112 @@ def test_what_is_about_one_process_is_refused_with_the_way_to_it(operation: str)
 
 def test_an_answer_that_nobody_can_put_together_is_refused() -> None:
     with pytest.raises(Refused, match="about one process"):
-        ask(whole(Process(row("a", 1)), Process()), "broker", "listConsumers", "", 1, 10)
+        ask(whole(Process(row("a", 1)), Process()), "broker", "listStatus")
+
+
+class Told:
+    """One process that answers what a test says. ``asked``: what it was asked for."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.asked: list[tuple[str, str, tuple[object, ...]]] = []
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        self.asked.append((resource, operation, values))
+        answer = self.answers[operation]
+        if isinstance(answer, EntrepotError):
+            raise answer
+        return answer(*values) if callable(answer) else answer
+
+
+def told(*parts: Told) -> Whole:
+    return Whole("mq", dict(enumerate(parts)), {}, "at {}".format)
+
+
+def test_attributes_that_count_are_added_and_others_are_those_of_each() -> None:
+    near = {"messageCount": 3, "maxConsumers": -1, "paused": False, "name": "a", "firstMessageAge": 5}
+    far = {"messageCount": 4, "maxConsumers": -1, "paused": True, "name": "a", "firstMessageAge": 9}
+    made = told(Told(describeAttributes=near), Told(describeAttributes=far))
+    assert ask(made, "queue.a", "describeAttributes", "") == {**far, "messageCount": 7}
+
+
+def test_names_are_told_once_and_rows_all() -> None:
+    assert joining.union([["a", "b"], ["b"]]) == ["a", "b"]
+    assert joining.union([[{"id": 1}], [{"id": 1}]]) == [{"id": 1}, {"id": 1}]
+
+
+def test_one_attribute_is_told_as_among_all() -> None:
+    made = told(Told(getMessageCount=3, getMaxConsumers=-1), Told(getMessageCount=4, getMaxConsumers=-1))
+    assert ask(made, "queue.a", "getMessageCount") == 7
+    assert ask(made, "queue.a", "getMaxConsumers") == -1
+
+
+def test_a_queue_of_two_processes_is_counted_once() -> None:
+    def attributes(mine: list[str]) -> Any:
+        return lambda names: {"queueCount": len(mine)} | ({"queueNames": mine} if "queueNames" in names else {})
+
+    made = told(Told(describeAttributes=attributes(["a", "b"])), Told(describeAttributes=attributes(["b", "c"])))
+    assert ask(made, "broker", "describeAttributes", "queueCount") == {"queueCount": 3}
+    assert ask(made, "broker", "getQueueCount") == 3
+
+
+def test_resources_are_told_in_pages_each_once() -> None:
+    def rows(**mine: int) -> Any:
+        def page(kind: str, pattern: str, last: str, most: int) -> list[dict[str, Any]]:
+            return [{"name": one, "messageCount": mine[one]} for one in sorted(mine) if one > last][:most]
+
+        return page
+
+    made = told(Told(describeResources=rows(a=1, c=2, d=1)), Told(describeResources=rows(b=1, c=3)))
+    first = ask(made, "broker", "describeResources", "queue", "", "", 2)
+    rest = ask(made, "broker", "describeResources", "queue", "", "b", 2)
+    assert [(one["name"], one["messageCount"], one["process"]) for one in [*first, *rest]] == [
+        ("a", 1, "0"),
+        ("b", 1, "1"),
+        ("c", 5, "0 1"),
+        ("d", 1, "0"),
+    ]
+
+
+def test_pages_of_artemis_are_joined_and_name_the_process_of_a_connection() -> None:
+    def rows(*mine: str) -> Any:
+        return lambda options, page, size: json.dumps(
+            {"data": [{"connectionID": one} for one in mine] if page == 1 else [], "count": len(mine)}
+        )
+
+    made = told(Told(listConnections=rows("1", "2")), Told(listConnections=rows("1")))
+    assert json.loads(ask(made, "broker", "listConnections", "", 1, 2)) == {
+        "data": [{"connectionID": "0:1", "process": 0}, {"connectionID": "0:2", "process": 0}],
+        "count": 3,
+    }
+    assert json.loads(ask(made, "broker", "listConnections", "", 2, 2))["data"] == [
+        {"connectionID": "1:1", "process": 1}
+    ]
+
+
+def test_queues_that_artemis_lists_are_each_one_with_their_counts_together() -> None:
+    def rows(count: str) -> Any:
+        return lambda options, page, size: json.dumps({"data": [{"name": "a", "messageCount": count}], "count": 1})
+
+    made = told(Told(listQueues=rows("3")), Told(listQueues=rows("4")))
+    found = json.loads(ask(made, "broker", "listQueues", "", 1, 100))
+    assert found == {"data": [{"name": "a", "messageCount": "7", "process": "0 1"}], "count": 1}
+
+
+def test_a_number_says_which_message_only_with_its_process() -> None:
+    parts = Told(removeMessage=False), Told(removeMessage=True)
+    with pytest.raises(Refused, match="each process has a message 5") as refused:
+        ask(told(*parts), "queue.a", "removeMessage", 5)
+    assert "PROCESS:5" in refused.value.remedy
+    assert not parts[0].asked
+    assert ask(told(*parts), "queue.a", "removeMessage", "1:5") is True
+    assert parts[1].asked == [("queue.a", "removeMessage", (5,))]
+
+
+def test_a_message_is_found_by_its_id_wherever_it_is_and_nothing_is_done_twice() -> None:
+    parts = Told(moveMessage=InvalidDestination("no queue")), Told(moveMessage=True), Told(moveMessage=True)
+    assert ask(told(*parts), "queue.a", "moveMessage", "ID:x", "b") is True
+    assert not parts[2].asked
 
 
 def test_users_are_changed_once_and_read_again_by_the_others() -> None:

@@ -15,6 +15,7 @@ from entrepot.base.inflation import DEFLATE_RATIO_MAX, INFLATED_OCTETS_MAX
 from entrepot.core.effort import OCTETS_SHIFT
 from entrepot.core.ports import Host
 from entrepot.core.queue.consumer import Consumer, Measurement
+from entrepot.core.queue.landing import Landing, is_to_land
 from entrepot.core.room import Room
 from entrepot.model.message import Message
 
@@ -53,6 +54,11 @@ def copied(message: Message, speaks: i64) -> i64:
 
 def to_find_out(host: Host, message: Message, consumer: Consumer) -> Measurement | None:
     """Return what comes before ``message`` is written to ``consumer``; None: nothing, and it is work of this turn."""
+    found = _to_find_out(host, message, consumer)
+    return Landing(host, message, found) if is_to_land(host, message, consumer) else found
+
+
+def _to_find_out(host: Host, message: Message, consumer: Consumer) -> Measurement | None:
     rare = message.rare
     if rare is not None and rare.large_id != 0:
         return consumer.measure(message)

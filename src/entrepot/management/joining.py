@@ -1,0 +1,126 @@
+"""What several processes that are one broker answer, joined: rows of one queue made one, numbers added, lists in a row.
+
+Numbers that count something at each process are added. Others are what a file or an operator said, the same at each,
+and the first answer is told; of times the one that stands for all. Who wants the part of one process asks that one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+Row = dict[str, Any]
+Answers = Mapping[int, Any]
+"""Process -> what it answers."""
+
+OLDEST: Final = ("oldest_ms", "firstMessageAge")
+EARLIEST: Final = ("firstMessageTimestamp",)
+COUNTS: Final = (
+    *("messageCount", "messagesAdded", "messagesAcked", "messagesAcknowledged", "messagesExpired", "messagesKilled"),
+    *("deliveringCount", "scheduledCount", "leasedCount", "consumerCount", "acknowledgeAttempts", "groupCount"),
+    *("persistentSize", "deliveringSize", "scheduledSize", "durableMessageCount", "durablePersistentSize"),
+    *("durableDeliveringCount", "durableDeliveringSize", "durableScheduledCount", "durableScheduledSize"),
+    *("preparedTransactionMessageCount", "numberOfMessages", "routedMessageCount", "unRoutedMessageCount"),
+    *("addressSize", "currentDuplicateIdCacheSize"),
+)
+"""Numbers of a queue or an address that are those of its parts together."""
+COUNTED_LISTS: Final = {"queueCount": "queueNames", "addressCount": "addressNames"}
+"""How many, and what is counted: a queue that several processes have is one."""
+NAMED: Final = ("connectionID", "connection")
+"""What names a connection, in rows of connections, sessions, consumers and producers."""
+
+
+def of_process(number: int, row: object) -> Any:
+    """Return a row of one process, which says so."""
+    return {**row, "process": number} if isinstance(row, dict) else row
+
+
+def named(number: int, row: Row) -> Row:
+    """Return a row of one process whose connection can be told from that of another one."""
+    mine = {name: f"{number}:{row[name]}" for name in NAMED if row.get(name)}
+    return {**of_process(number, row), **mine}
+
+
+def together(rows: Sequence[Row]) -> Row:
+    """Return the attributes of one queue, or address, of which each of ``rows`` tells a part."""
+    return counted({name: fact(name, [row[name] for row in rows if name in row]) for name in rows[0]})
+
+
+def counted(joined: Row) -> Row:
+    """Return ``joined`` with the number of what is listed in it, where both are told."""
+    for count, names in COUNTED_LISTS.items():
+        if count in joined and isinstance(joined.get(names), list):
+            joined[count] = type(joined[count])(len(joined[names]))
+    return joined
+
+
+def fact(name: str, told: Sequence[Any]) -> Any:
+    """Return one attribute of which ``told`` are the parts. Numbers may be texts: so Artemis lists them."""
+    first = told[0]
+    if isinstance(first, bool):
+        return any(told)
+    if name in COUNTS and all(isinstance(one, int | str) for one in told):
+        return type(first)(sum(int(one) for one in told))
+    if name in OLDEST:
+        return max(one or 0 for one in told)
+    if name in EARLIEST:
+        return min((one for one in told if one), default=first)
+    if isinstance(first, list):
+        return union(told)
+    return first
+
+
+def union(told: Sequence[list[Any]]) -> list[Any]:
+    """Return what is in any of the lists; names once."""
+    every = [one for part in told for one in part]
+    return list(dict.fromkeys(every)) if all(isinstance(one, str | int) for one in every) else every
+
+
+def parted(answers: Answers, key: str) -> list[Row]:
+    """Return the rows of all, those with one ``key`` made one, in the order of it; ``process`` says whose they are."""
+    found: dict[str, dict[int, Row]] = {}
+    for number, rows in answers.items():
+        for row in rows:
+            found.setdefault(str(row[key]), {})[number] = row
+    return [
+        {**together(list(parts.values())), "process": " ".join(str(one) for one in parts)}
+        for _, parts in sorted(found.items())
+    ]
+
+
+def queues(answers: Answers) -> list[Row]:
+    """Return the queues of all by name, each once: its counts are those of its parts together."""
+    found: dict[str, Row] = {}
+    for number, rows in answers.items():
+        for row in rows:
+            known = found.get(row["name"])
+            if known is None:
+                found[row["name"]] = {**row, "process": str(number)}
+                continue
+            for name, value in row.items():
+                if isinstance(value, bool):
+                    known[name] = known[name] and value if name == "temporary" else known[name] or value
+                elif isinstance(value, int):
+                    known[name] = max(known[name], value) if name in OLDEST else known[name] + value
+            known["process"] += f" {number}"
+    return [found[name] for name in sorted(found)]
+
+
+def resources(answers: Answers, kind: str, most: int) -> list[Row]:
+    """Return a page of `describeResources`: what comes behind it has later names at each process, too."""
+    return parted(answers, "name" if kind == "queue" else "address")[:most]
+
+
+def text(answers: Answers) -> str | None:
+    """Return lists that are told as JSON as one; None for what is no list."""
+    found: list[Any] = []
+    for number, answer in answers.items():
+        try:
+            rows = json.loads(answer)
+        except ValueError:
+            return None
+        if not isinstance(rows, list):
+            return None
+        found += [named(number, row) if isinstance(row, dict) else row for row in rows]
+    return json.dumps(found)
