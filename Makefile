@@ -13,6 +13,7 @@ SEEDS ?= 200
 SECONDS_FUZZING ?= 30
 ROUNDS ?= 200
 PAIR_ROUNDS ?= 100
+COPY_ROUNDS ?= 100
 MINUTES ?= 10
 NETWORK ?= all
 MODE ?= alone
@@ -27,7 +28,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies chaos soak wheel kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies part-copies chaos soak wheel kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -213,6 +214,9 @@ kill: setup ## kill -9 a broker under load; ROUNDS=200
 kill-copies: setup ## kill -9 and SIGSTOP of replicated pairs under load, and failback; PAIR_ROUNDS=100
 	@PAIR_ROUNDS=$(PAIR_ROUNDS) $(PY) tools/run_tests.py compiled tests/shell/test_replication.py \
 		-k "kill_9 or stands_still or has_its_store_back" $(ARGS)
+
+part-copies: setup ## replicated pairs in namespaces: kill -9, SIGSTOP, cut links, full disks, all clients; as root, COPY_ROUNDS=100
+	@COPY_ROUNDS=$(COPY_ROUNDS) $(PY) tools/run_tests.py compiled tests/interop/test_copies_rounds.py -s $(ARGS)
 
 chaos: setup ## storms over real clusters; MINUTES=10 NETWORK=ring|hub|mesh|all AUDIT=default|on|off|all
 	$(COMPILED) $(PY) tests/shell/chaos.py --minutes $(MINUTES) --network $(NETWORK) --audit $(AUDIT) $(ARGS)

@@ -1,10 +1,10 @@
 """A replicated pair under every kind of trouble, and clients of every kind: each confirmed message is there once.
 
 Brokers and voters are in network namespaces, stores on small file systems: real partitions, one-way ones too, and real
-full disks. `make kill-copies COPY_ROUNDS=100` for the rounds of a release; a few are run always. Every ten rounds the
-site is a new one, with a Spark query in each second of them. What clients were told, and what brokers said of
-themselves all the time, is held against what must be (`promised.py`, `voters.Watcher`); the last test shows with a
-broken build that a loss would be seen.
+full disks. `make part-copies COPY_ROUNDS=100`, on a machine that does nothing else: a lease is as long as a broker may
+stand still. Every ten rounds the site is a new one, with a Spark query in each second of them. What clients were told,
+and what brokers said of themselves all the time, is held against what must be (`promised.py`, `voters.Watcher`); the
+last test shows with a broken build that a loss would be seen.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mypy_extensions import i64
+from mypy_extensions import i32
 
 from entrepot.base.errors import EntrepotError, StoreLost
 from entrepot.protocols.openwire.codec import Encoder
@@ -80,7 +80,7 @@ class Replies:
         else:
             self.fail(error)
 
-    def refuse_number(self, number: i64, error: EntrepotError) -> None:
+    def refuse_number(self, number: i32, error: EntrepotError) -> None:
         """Tell the client that the command ``number`` had no effect.
 
         Not where this broker is not the master any more: the command may yet take effect at the one that is. The broker
