@@ -14,6 +14,7 @@ SECONDS_FUZZING ?= 30
 ROUNDS ?= 200
 PAIR_ROUNDS ?= 100
 MIXED_ROUNDS ?= 30
+COPY_ROUNDS ?= 100
 MINUTES ?= 10
 NETWORK ?= all
 MODE ?= alone
@@ -28,7 +29,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -219,6 +220,9 @@ cluster-rounds: ROUNDS = 100
 cluster-rounds: setup ## kill and cut off nodes of clusters under load, beside real Artemis too; ROUNDS=100 MIXED_ROUNDS=30
 	@ENTREPOT_CLUSTER_ROUNDS=$(ROUNDS) ENTREPOT_MIXED_ROUNDS=$(MIXED_ROUNDS) \
 		$(PY) tools/run_tests.py compiled tests/interop/test_cluster_rounds.py -s $(ARGS)
+
+part-copies: setup ## replicated pairs in namespaces: kill -9, SIGSTOP, cut links, full disks, all clients; as root, COPY_ROUNDS=100
+	@COPY_ROUNDS=$(COPY_ROUNDS) $(PY) tools/run_tests.py compiled tests/interop/test_copies_rounds.py -s $(ARGS)
 
 chaos: setup ## storms over real clusters; MINUTES=10 NETWORK=ring|hub|mesh|all AUDIT=default|on|off|all
 	$(COMPILED) $(PY) tests/shell/chaos.py --minutes $(MINUTES) --network $(NETWORK) --audit $(AUDIT) $(ARGS)

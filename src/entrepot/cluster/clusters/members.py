@@ -14,11 +14,12 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.cluster.clusters.hosted import Backups
 from entrepot.cluster.clusters.topology import Member, Overseer, Topology, Verdict
+from entrepot.cluster.clusters.voting import voted
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.membership import Membership, Onlooker
 from entrepot.protocols.artemis.options import VERSION_NEWEST
-from entrepot.protocols.artemis.packets import BackupRequest, ClusterTopology, NodeAnnounce
+from entrepot.protocols.artemis.packets import BackupRequest, ClusterTopology, NodeAnnounce, QuorumVote, QuorumVoteReply
 
 SETTLING: Final = 5 * MILLISECOND
 SLOW: Final = 200 * MILLISECOND  # until who does not read is looked at again
@@ -134,6 +135,18 @@ class Members(Membership, Overseer):
             onlooker.hosted(False)
         else:
             self.backups.asked(onlooker, packet)
+
+    def vote(self, packet: QuorumVote) -> QuorumVoteReply | None:
+        """Say of a node what this one sees of it; operators are told who asked for what, once."""
+        member = self.topology.members.get(packet.node)
+        reply = voted(packet, None if member is None else member.primary)
+        seen = "is here" if reply.connector is not None else "is not seen from here"
+        asks = "whether it may stay primary" if packet.vote else "whether its backup may take over"
+        self._say_once(
+            f"{packet.node} {seen} {packet.vote}",
+            f"votes on the node {packet.node}, {asks}: that node {seen}, so {'yes' if reply.vote else 'no'}",
+        )
+        return reply
 
     # -- what the topology says ----------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from entrepot.base.errors import Refused
 from entrepot.core.security.directory import Subject
 from entrepot.protocols.artemis.options import VERSION_NEWEST
-from entrepot.protocols.artemis.packets import BackupRequest, ClusterTopology, NodeAnnounce
+from entrepot.protocols.artemis.packets import BackupRequest, ClusterTopology, NodeAnnounce, QuorumVote, QuorumVoteReply
 
 TAKEN_OVER_MAX: Final = 1_000
 
@@ -95,6 +95,10 @@ class Membership:
     def host(self, onlooker: Onlooker, packet: BackupRequest) -> None:
         """A peer that was admitted wants a backup hosted: not here, where there is no cluster."""
         onlooker.hosted(False)
+
+    def vote(self, packet: QuorumVote) -> QuorumVoteReply | None:
+        """Say who is primary for a node, to a peer that was admitted; None: there is no cluster to vote in."""
+        return None
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -53,7 +53,7 @@ from entrepot.protocols.artemis.refusals import (
     CoreRefused,
 )
 from entrepot.protocols.artemis.replies import exception_of
-from entrepot.protocols.artemis.schema import REQUEST_BACKUP
+from entrepot.protocols.artemis.schema import REQUEST_BACKUP, WHO_IS_PRIMARY
 from entrepot.protocols.artemis.session import CoreConnection, CoreSession
 from entrepot.protocols.serving.confirmations import Confirmation
 from entrepot.protocols.serving.guiding import guided
@@ -215,9 +215,20 @@ class Reception:
             membership.take_over(packet.scaled_down)
         elif isinstance(packet, BackupRequest) and connection.admitted:
             membership.host(connection.look(), packet)
-        elif isinstance(packet, QuorumVote) and connection.admitted and packet.handler == REQUEST_BACKUP:
+        elif isinstance(packet, QuorumVote) and connection.admitted:
+            self._vote(packet)
+
+    def _vote(self, packet: QuorumVote) -> None:
+        """Answer an Artemis that asks its cluster; what nobody votes on gets no answer, as there (artemis.md 1.23)."""
+        connection = self.connection
+        membership = connection.acceptor.membership
+        if packet.handler == REQUEST_BACKUP:
             # An Artemis asks; ours ask each node. No copy of its journal can be had here, and it asks somebody else.
             connection.say(QuorumVoteReply(handler=packet.handler, host=membership.node), CLUSTER)
+        elif packet.handler in WHO_IS_PRIMARY:
+            reply = membership.vote(packet)
+            if reply is not None:
+                connection.say(reply, CLUSTER)
 
     def _of_federation(self, packet: FederationDownstreamConnect) -> None:
         """Deploy what another broker asks for; who may not is told so, and the connection goes on.

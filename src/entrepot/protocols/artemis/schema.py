@@ -138,6 +138,8 @@ class Packet(msgspec.Struct, frozen=True):
 
 REQUEST_BACKUP: Final = "RequestBackupQuorumVote"
 """The handler of the vote that asks who could host one more backup; its body is another one."""
+WHO_IS_PRIMARY: Final = ("PrimaryFailoverQuorumVote", "LiveFailoverQuorumVote")
+"""Handlers of votes on who is primary, the second of older brokers. The answer has the name of the question."""
 
 
 def F(  # noqa: N802 - reads as the table's own word

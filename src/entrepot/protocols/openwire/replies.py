@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from entrepot.base.errors import EntrepotError
+from mypy_extensions import i32
+
+from entrepot.base.errors import EntrepotError, StoreLost
 from entrepot.protocols.openwire.codec import Encoder
 from entrepot.protocols.openwire.commands import Command, ConnectionError, ConnectionId, ExceptionResponse, Response
 from entrepot.protocols.openwire.frames import Structure
@@ -26,8 +28,7 @@ class Reply(Confirmation):
 
     def refuse(self, error: EntrepotError) -> None:
         """Say that it is not stored."""
-        correlation = self.response.correlation_id
-        self.replies.write(ExceptionResponse(correlation_id=correlation, exception=throwable_of(error)))
+        self.replies.refuse_number(self.response.correlation_id, error)
 
 
 class HeldReply(Held):
@@ -75,10 +76,21 @@ class Replies:
     def refuse(self, command: Command, error: EntrepotError) -> None:
         """Tell the client that ``command`` had no effect."""
         if command.response_required:
-            self.write(ExceptionResponse(correlation_id=command.command_id, exception=throwable_of(error)))
+            self.refuse_number(command.command_id, error)
         else:
             self.fail(error)
 
+    def refuse_number(self, number: i32, error: EntrepotError) -> None:
+        """Tell the client that the command ``number`` had no effect.
+
+        Not where this broker is not the master any more: the command may yet take effect at the one that is. The broker
+        stops, and a client with failover asks there; an answer would be the end of the command for it, as an error.
+        """
+        if not isinstance(error, StoreLost):
+            self.write(ExceptionResponse(correlation_id=number, exception=throwable_of(error)))
+
     def fail(self, error: EntrepotError) -> None:
-        """Say what is wrong with the connection."""
+        """Say what is wrong with the connection; nothing where the broker stops because another one is master."""
+        if isinstance(error, StoreLost):
+            return
         self.write(ConnectionError(exception=throwable_of(error), connection_id=self.connection_id))

@@ -1,0 +1,64 @@
+"""What an Artemis is told that asks who is primary: what this node sees, in the words in which it compares."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.cluster.clusters.voting import as_hashed, text_of, voted
+from entrepot.protocols.artemis.packets import QuorumVote
+from entrepot.protocols.artemis.primitives import PARAMETER_INT, PARAMETER_TEXT, Connector, Parameter
+
+FACTORY = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
+WHERE = Connector(
+    "own",
+    FACTORY,
+    [
+        Parameter("scheme", PARAMETER_TEXT, "tcp"),
+        Parameter("port", PARAMETER_TEXT, "61616"),
+        Parameter("host", PARAMETER_TEXT, "10.0.0.1"),
+    ],
+)
+TEXT = (
+    "TransportConfiguration(name=own, factory=org-apache-activemq-artemis-core-remoting-impl-netty-"
+    "NettyConnectorFactory) ?scheme=tcp&port=61616&host=10-0-0-1"
+)
+
+
+@pytest.mark.parametrize("handler", ["PrimaryFailoverQuorumVote", "LiveFailoverQuorumVote"])
+@pytest.mark.parametrize("stay", [False, True])
+def test_a_node_that_is_seen_is_no_ground_to_take_over_and_one_to_stay(handler: str, stay: bool) -> None:
+    asked = QuorumVote(handler=handler, vote=stay, node="n")
+    there, gone = voted(asked, WHERE), voted(asked, None)
+    assert (there.handler, there.vote, there.node, there.connector) == (handler, stay, "n", TEXT)
+    assert (gone.handler, gone.vote, gone.node, gone.connector) == (handler, not stay, "n", None)
+
+
+def test_the_order_is_that_of_a_java_map() -> None:
+    """As `new HashMap<>()` of a Java 17 hands these out, beyond its first size too."""
+    assert as_hashed(["port", "host", "scheme"]) == ["scheme", "port", "host"]
+    words = "port host scheme sslEnabled keyStorePath keyStorePassword trustStorePath localAddress tcpNoDelay useEpoll"
+    assert " ".join(as_hashed(words.split())) == (
+        "scheme port keyStorePassword localAddress sslEnabled host trustStorePath keyStorePath useEpoll tcpNoDelay"
+    )
+    grown = as_hashed([f"key{number}" for number in range(20)])
+    assert [int(each.removeprefix("key")) for each in grown] == [
+        *(1, 2, 0, 5, 6, 3, 4, 9, 7, 8),
+        *(11, 10, 15, 14, 13, 12, 19, 18, 17, 16),
+    ]
+
+
+def test_passwords_are_hidden_and_what_artemis_does_not_know_comes_last() -> None:
+    made = Connector(
+        "c",
+        "a.b",
+        [
+            Parameter("zeta", PARAMETER_TEXT, "1.5", extra=True),
+            Parameter("keyStorePassword", PARAMETER_TEXT, "secret"),
+            Parameter("port", PARAMETER_INT, 5),
+        ],
+    )
+    text = text_of(made)
+    assert text.startswith("TransportConfiguration(name=c, factory=a-b) ?")
+    assert "keyStorePassword=****" in text
+    assert text.endswith("&zeta=1-5")
+    assert text_of(Connector("c", "a.b", [])) == "TransportConfiguration(name=c, factory=a-b) "
