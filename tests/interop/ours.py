@@ -15,7 +15,7 @@ from artemis import Artemis
 from classic import CONFIGURATION, HOST, Classic, free_port
 from wires import Wire
 
-READY_PATIENCE_S: Final = 20.0
+READY_PATIENCE_S: Final = 60.0
 STOP_PATIENCE_S: Final = 30.0
 
 
