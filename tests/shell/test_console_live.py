@@ -14,7 +14,7 @@ pytest.importorskip("uvicorn")
 playwright = pytest.importorskip("playwright.sync_api")
 
 from entrepot import blocking
-from shell.consoles import Console, until
+from shell.consoles import Console
 from shell.live_pages import CHROMIUM, COUNT
 
 PATIENCE_MS = 60_000
@@ -48,7 +48,7 @@ def test_tables_renew_themselves_and_leave_the_focus_and_say_when_nothing_comes(
             page.goto(f"{console.url}/connections")
             assert page.get_by_text("second").count() == 0
             with blocking.connect(console.tcp, client_id="second"):
-                page.get_by_role("cell", name="second").wait_for()
+                page.get_by_role("cell", name="second").first.wait_for()
                 page.get_by_role("button", name="close").first.focus()
                 renewed(page, 2)
                 assert page.evaluate("document.activeElement.textContent") == "close"
@@ -72,9 +72,9 @@ def test_a_page_whose_session_is_over_leads_to_the_login(tmp_path: Path, page: A
         page.get_by_label("Name").fill("boss")
         page.get_by_label("Password").fill("manager")
         page.get_by_role("button", name="Log in").click()
+        page.wait_for_url("**/queues")
         renewed(page)
         page.context.clear_cookies()
-        until(lambda: page.url, lambda url: "/login" in url)
-        assert "next=%2Fqueues" in page.url
+        page.wait_for_url("**/login?next=%2Fqueues")
     finally:
         console.stop()

@@ -42,7 +42,7 @@
     var focus = inside(document.activeElement) ? document.activeElement : null;
     kept = { focus: focus && name(focus), places: scrolled().map(function (one) { return [one.scrollLeft, one.scrollTop]; }) };
   });
-  document.addEventListener("htmx:afterSettle", function () {
+  document.addEventListener("htmx:afterSwap", function () {
     if (!kept) { return; }
     scrolled().forEach(function (one, at) { if (kept.places[at]) { one.scrollTo(kept.places[at][0], kept.places[at][1]); } });
     if (kept.focus && document.activeElement === document.body) {
