@@ -29,7 +29,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit interop core-clients amqp-clients demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit bench-console console-soak interop core-clients amqp-clients demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -145,6 +145,9 @@ bench-mqtt: setup ## measure MQTT beside Mosquitto; ARGS="..."
 bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
 	$(COMPILED) $(PY) bench/pipeline.py $(ARGS)
 
+bench-console: setup ## measure what a console with ten pages in a real browser costs; ARGS="..."
+	$(COMPILED) $(PY) bench/console.py $(ARGS)
+
 bench-audit: setup ## measure audits of 1, 3 and 10 million records; ARGS="..."
 	$(COMPILED) $(PY) bench/audit.py $(ARGS)
 
@@ -229,6 +232,9 @@ chaos: setup ## storms over real clusters; MINUTES=10 NETWORK=ring|hub|mesh|all 
 
 soak: setup ## an hour of storms over a mesh: crashes, SIGTERM, cuts; nothing may be lost or stay
 	$(COMPILED) $(PY) tests/shell/chaos.py --minutes 60 --network mesh --audit default $(ARGS)
+
+console-soak: setup ## ten pages live in a real browser while messages flow: nothing may grow; MINUTES=10
+	$(COMPILED) $(PY) tests/shell/console_soak.py --minutes $(MINUTES) $(ARGS)
 
 fuzz: $(STAMPS)/packages-$(EXTRAS) ## fuzz every decoder; SECONDS_FUZZING=30 for each
 	@PYTHONPATH=src $(PY) tests/fuzz/run.py --seconds $(SECONDS_FUZZING) $(ARGS)

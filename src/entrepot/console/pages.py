@@ -24,14 +24,13 @@ from entrepot.base.errors import (
 )
 from entrepot.console.access import COOKIE, SESSION_LIFE, Visitor, audit
 from entrepot.console.bodies import pretty
-from entrepot.console.desk import Desk
 from entrepot.console.forms import form_of
 from entrepot.console.gate import Gate, address_of
 from entrepot.console.numbers import count
 from entrepot.console.picture import network
 from entrepot.console.tables import QueueList, Table, age, when
 from entrepot.console.watch import Watches
-from entrepot.management.view import alarms, queue_named
+from entrepot.management.view import Asker, alarms, queue_named
 
 NAV: Final = (
     ("o", "/", "Overview"),
@@ -63,8 +62,6 @@ SHOWS: Final = (
     ("all", "all"),
 )
 BROWSED: Final = 50  # messages of a page
-LETTER_WORDS: Final = ("dlq", "expiry", "dead")  # in names of queues with dead letters, whatever the case
-LETTER_PLACES: Final = 20
 ROWS: Final = 500  # of connections and consumers
 PAGES_MOST: Final = 10**8
 
@@ -94,7 +91,6 @@ class Pages:
             "/topics": self.queues,
             "/queue": self.queue,
             "/message": self.message,
-            "/letters": self.letters,
             "/connections": self.connections,
             "/network": self.network,
             "/explain": self.explain,
@@ -147,10 +143,10 @@ class Pages:
         page.status_code = status
         return page
 
-    async def desk(self, request: Request, visitor: Visitor) -> tuple[str, Desk]:
+    async def desk(self, request: Request, visitor: Visitor) -> tuple[str, Asker]:
         """Return the broker that a page is about, and where it is asked."""
         name = request.query_params.get("broker") or self.names[0]
-        return name, await self.watches.desks.at(name, visitor.user, visitor.password)
+        return name, await self.watches.asker(name, visitor.user, visitor.password, lives=lives(request))
 
     # -- coming and going ----------------------------------------------------------------------------------------------
 
@@ -291,44 +287,6 @@ class Pages:
         facts = {"broker": broker, "name": name, "row": row, "headers": headers, "kind": kind, "body": body}
         return self.show(request, visitor, "message.html", str(row["userID"]), **facts)
 
-    async def letters(self, request: Request, visitor: Visitor) -> Response:
-        """Dead letters by cause, with a retry of each group."""
-        broker, desk = await self.desk(request, visitor)
-        wanted = request.query_params.get("name", "")
-        places = [wanted] if wanted else await self._letter_places(broker, visitor)
-        rows: list[dict[str, Any]] = []
-        for place in places:
-            looked = await desk.ask(f"queue.{place}", "describeLetters")
-            rows += [{**one, "place": place} for one in looked["found"]]
-
-        def buttons(row: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
-            chosen = _cause_selector(row)
-            fields = {"broker": broker, "queue": row["place"], "selector": chosen}
-            return [("send back", {**fields, "action": "retry"}), ("delete", {**fields, "action": "purge"})]
-
-        table = Table(
-            "",
-            [
-                ("place", "Queue", ""),
-                ("count", "Letters", "n"),
-                ("cause", "Cause", "text"),
-                ("origin", "Died in", ""),
-                ("last", "Last", "mono"),
-            ],
-            rows,
-            "No dead letters wait.",
-            ("last", lambda row: link("/message", broker=broker, name=row["place"], id=row["last"])),
-            buttons,
-        )
-        lead = "The newest look at up to 300 letters of each queue, the five most frequent causes first."
-        return self.rows(request, visitor, "Dead letters", lead, broker, [table], ask=[("name", "Queue", wanted)])
-
-    async def _letter_places(self, broker: str, visitor: Visitor) -> list[str]:
-        """Return the queues with messages that are called as those of dead letters are, the fullest first."""
-        watch = await self.watches.of(broker, visitor.user, visitor.password)
-        page = await watch.page({"search": LETTER_WORDS, "show": "waiting", "most": LETTER_PLACES})
-        return [queue.name for queue in page.rows]
-
     async def connections(self, request: Request, visitor: Visitor) -> Response:
         """Who is connected, who reads and who does not keep up."""
         broker, desk = await self.desk(request, visitor)
@@ -373,7 +331,7 @@ class Pages:
                 ("queue", lambda row: link("/queue", broker=broker, name=row["queue"])),
             ),
         ]
-        return self.rows(request, visitor, "Connections", f"of {broker}", broker, tables, ask=[])
+        return self.rows(request, visitor, "Connections", f"of {broker}", broker, tables, ask=[], live=True)
 
     async def network(self, request: Request, visitor: Visitor) -> Response:
         """Links between brokers, drawn, and what each carries."""
@@ -428,6 +386,7 @@ class Pages:
             tables,
             ask=[],
             picture=drawn,
+            live=True,
         )
 
     async def explain(self, request: Request, visitor: Visitor) -> Response:
@@ -501,7 +460,7 @@ class Pages:
             None,
             cancel,
         )
-        return self.rows(request, visitor, "Schedule", f"of {broker}", broker, [table], ask=[])
+        return self.rows(request, visitor, "Schedule", f"of {broker}", broker, [table], ask=[], live=True)
 
     async def broker(self, request: Request, visitor: Visitor) -> Response:
         """Whatever a broker tells of itself, and where two differ."""
@@ -532,10 +491,12 @@ class Pages:
         choices: Sequence[tuple[str, str, str, Sequence[str]]] = (),
         notes: Sequence[str] = (),
         turns: Sequence[tuple[str, str]] = (),
+        live: bool = False,
     ) -> Response:
         """Return a page of tables; ``ask``: fields of the form above them, ``choices``: those that are chosen.
 
-        ``notes``: what is said above the tables; ``turns``: other pages of the same, by what they are called.
+        ``notes``: what is said above the tables; ``turns``: other pages of the same, by what they are called;
+        ``live``: the tables renew themselves.
         """
         said = request.query_params.get("said", "")
         facts = {
@@ -549,8 +510,14 @@ class Pages:
             "choices": choices,
             "notes": notes,
             "turns": turns,
+            "again": _path(request) if live else "",
         }
         return self.show(request, visitor, "rows.html", title, texts=[], **facts)
+
+
+def lives(request: Request) -> bool:
+    """Whether a page that is open renews itself by this."""
+    return request.headers.get("hx-request") == "true"
 
 
 def link(place: str, **query: object) -> str:
@@ -567,18 +534,6 @@ def _nowhere(identity: str, failures: Mapping[str, EntrepotError]) -> str:
 
 def _flat(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str) if value is not None else ""
-
-
-def _cause_selector(row: Mapping[str, Any]) -> str:
-    """Return the selector of a group of letters: those that died in one queue of one cause, whatever its numbers."""
-    origin = str(row["origin"]).replace("'", "''")
-    cause = "".join("_" if one in "%_" else one for one in str(row["cause"])).replace("'", "''")
-    parts = []
-    for one in cause:
-        parts.append("%" if one.isdigit() else one)
-    shown = "".join(part for at, part in enumerate(parts) if part != "%" or at == 0 or parts[at - 1] != "%")
-    chosen = f"_AMQ_ORIG_QUEUE = '{origin}'"
-    return chosen if row["cause"] == "expired" else f"{chosen} AND dlqDeliveryFailureCause LIKE '{shown}'"
 
 
 def _page(request: Request) -> int:

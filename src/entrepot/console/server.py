@@ -19,6 +19,7 @@ from entrepot.console.desk import Desks
 from entrepot.console.door import Door
 from entrepot.console.effective_pages import Effective
 from entrepot.console.gate import Gate, Shield
+from entrepot.console.letter_pages import Letters
 from entrepot.console.pages import Pages
 from entrepot.console.realm import Realm
 from entrepot.console.rights_pages import Rights
@@ -132,7 +133,7 @@ def application(console: Console) -> Starlette:
     options = console.options
     tools = Tools(console.gate, console.watches, options.service, read_only=options.read_only)
     pages = Pages(console.gate, console.watches, read_only=options.read_only)
-    more = (Standing(pages), Rights(pages), Effective(pages), Acts(pages))
+    more = (Letters(pages), Standing(pages), Rights(pages), Effective(pages), Acts(pages))
     routes: list[BaseRoute] = [*tools.routes(), *pages.routes()]
     for each in more:
         routes += each.routes()

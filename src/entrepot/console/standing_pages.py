@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from entrepot.base.errors import EntrepotError
 from entrepot.console.access import Visitor
+from entrepot.console.pages import lives
 from entrepot.console.tables import Table, age, when
 
 if TYPE_CHECKING:
@@ -29,9 +30,15 @@ class Standing:
         """Return where they are."""
         return [Route("/store", self.pages.page(self.store)), Route("/ha", self.pages.page(self.availability))]
 
+    async def _asked(
+        self, request: Request, visitor: Visitor, operation: str
+    ) -> tuple[dict[str, Any], dict[str, EntrepotError]]:
+        who = (visitor.user, visitor.password)
+        return await self.pages.watches.asked(*who, operation, lives=lives(request))
+
     async def store(self, request: Request, visitor: Visitor) -> Response:
         """Sizes, times of syncs and the oldest segments of each broker, with the queues that keep them."""
-        told, failures = await self.pages.watches.asked(visitor.user, visitor.password, "describeStorage")
+        told, failures = await self._asked(request, visitor, "describeStorage")
         sums = [_sums(name, one) for name, one in told.items()]
         rows = [_segment(name, row) for name, one in told.items() for row in one["oldest"]]
         tables = [
@@ -69,11 +76,11 @@ class Standing:
             ),
         ]
         lead = "A segment is removed when nothing in it is alive, or rewritten when most of it is dead"
-        return self.pages.rows(request, visitor, "Store", lead, "", tables, ask=[], trouble=_away(failures))
+        return self.pages.rows(request, visitor, "Store", lead, "", tables, ask=[], trouble=_away(failures), live=True)
 
     async def availability(self, request: Request, visitor: Visitor) -> Response:
         """Who is master, since when, with which epoch, and how far copies are behind."""
-        told, failures = await self.pages.watches.asked(visitor.user, visitor.password, "describeAvailability")
+        told, failures = await self._asked(request, visitor, "describeAvailability")
         rows = [_role(name, one) for name, one in told.items()]
         copies = [
             {"broker": name, "what": key, "value": value if isinstance(value, str) else json.dumps(value)}
@@ -101,7 +108,7 @@ class Standing:
             columns = [("broker", "Broker", ""), ("what", "Replication", "mono"), ("value", "", "text")]
             tables.append(Table("Copies of the store", columns, copies, ""))
         lead = "Who was master before, and why that changed: entrepot ha history DIR"
-        return self.pages.rows(request, visitor, "HA", lead, "", tables, ask=[], trouble=_away(failures))
+        return self.pages.rows(request, visitor, "HA", lead, "", tables, ask=[], trouble=_away(failures), live=True)
 
 
 def octets(count: int) -> str:

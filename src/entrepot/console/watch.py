@@ -2,7 +2,8 @@
 
 However many pages are open, a broker is asked for the same once in `LEAST` s, and less often when that is much: what
 took 0.1 s is asked for every 4 s (`SHARE`). So what a broker works for being looked at is bounded. Pages for people ask
-for a glance and for one page of queues; all queues one by one are for metrics alone, and for a page far behind.
+for a glance and for one page of queues, and for what a table shows when it renews itself; all queues one by one are
+for metrics alone, and for a page far behind.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from entrepot.console.desk import Desk, Desks
 from entrepot.management.drift import Settings, settings_of
 from entrepot.management.view import (
     AddressCounts,
+    Asker,
     BrokerView,
     Found,
     Glance,
@@ -40,8 +42,8 @@ TYPING: Final = 0.25  # of a broker's time that new pages of queues may take
 BURST: Final = 4.0  # s of such pauses that are forgiven: some pages opened at once wait for nothing
 COST_MOST: Final = 0.1  # s that one page counts: a broker under load answers late without working longer for it
 ADDRESSES_MOST: Final = 10_000  # of each broker: as many as queues have metrics
-PAGES_MOST: Final = 50  # pages of queues that are kept
-FORGOTTEN: Final = 30.0  # s after which a page that nobody looks at is forgotten
+WANTED_MOST: Final = 50  # pages of queues, and answers to what living pages ask, that are kept
+FORGOTTEN: Final = 30.0  # s after which one that nobody looks at is forgotten
 HISTORY: Final = 900  # points of the curves: 22 minutes and more
 
 S = TypeVar("S")
@@ -59,7 +61,7 @@ class Watch:
         self._glances: Final = Kept(lambda: glance(desk))
         self._addresses: Final = Kept(lambda: counted_addresses(desk, ADDRESSES_MOST))
         self._settings: Final = Kept(lambda: settings_of(desk))
-        self._pages: dict[str, Kept[Found]] = {}
+        self._wanted: dict[str, Kept[Any]] = {}
         self._noted: Glance | None = None
         self._turn: Final = asyncio.Lock()
         self._free_at = 0.0  # of a monotonic clock
@@ -91,12 +93,21 @@ class Watch:
 
         Raises EntrepotError.
         """
-        key = json.dumps(wanted, sort_keys=True)
-        kept = self._pages.get(key)
+        found: Found = await self._known("page", wanted, lambda: self._in_turn(wanted))
+        return found
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        """Return the result of an operation that changes nothing, at most an interval old. Raises EntrepotError."""
+        asked = {"of": resource, "operation": operation, "values": values}
+        return await self._known("ask", asked, lambda: self.desk.ask(resource, operation, *values))
+
+    async def _known(self, kind: str, wanted: Mapping[str, object], ask: Callable[[], Awaitable[Any]]) -> Any:
+        key = kind + json.dumps(wanted, sort_keys=True)
+        kept = self._wanted.get(key)
         if kept is None:
             self._forget()
-            kept = self._pages[key] = Kept(lambda: self._in_turn(wanted))
-        return await kept.current(len(self._pages))
+            kept = self._wanted[key] = Kept(ask)
+        return await kept.current(len(self._wanted))
 
     async def _in_turn(self, wanted: Mapping[str, object]) -> Found:
         """Ask for one page after the other; who goes on and on, as by typing in a search, takes `TYPING`."""
@@ -112,9 +123,9 @@ class Watch:
 
     def _forget(self) -> None:
         limit = time.monotonic() - FORGOTTEN
-        self._pages = {key: kept for key, kept in self._pages.items() if kept.wanted > limit}
-        while len(self._pages) >= PAGES_MOST:
-            del self._pages[min(self._pages, key=lambda key: self._pages[key].wanted)]
+        self._wanted = {key: kept for key, kept in self._wanted.items() if kept.wanted > limit}
+        while len(self._wanted) >= WANTED_MOST:
+            del self._wanted[min(self._wanted, key=lambda key: self._wanted[key].wanted)]
 
 
 class Kept(Generic[T]):
@@ -186,14 +197,18 @@ class Watches:
         found, failures = await self._late.of(names, (what, user, password), one)
         return Sides(found, failures)
 
+    async def asker(self, broker: str, user: str, password: str, *, lives: bool) -> Asker:
+        """Return whom a page asks; one that ``lives`` hears what is at most an interval old. Raises EntrepotError."""
+        return await (self.of if lives else self.desks.at)(broker, user, password)
+
     async def asked(
-        self, user: str, password: str, operation: str, *values: object
+        self, user: str, password: str, operation: str, *values: object, lives: bool = False
     ) -> tuple[dict[str, Any], dict[str, EntrepotError]]:
         """Return what each broker answers to an operation of its own, and why of each that does not."""
 
         async def ask(name: str) -> Any:
-            desk = await self.desks.at(name, user, password)
-            return await desk.ask("broker", operation, *values)
+            asker = await self.asker(name, user, password, lives=lives)
+            return await asker.ask("broker", operation, *values)
 
         return await self._late.of(list(self.desks.brokers), (operation, user, password, *values), ask)
 

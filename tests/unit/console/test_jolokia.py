@@ -47,7 +47,16 @@ FACTS = {
 def queue(name: str, messages: int) -> dict[str, Any]:
     numbers = dict.fromkeys((*NUMBERS, *COUNTS), 0) | {"messages": messages, "waiting": messages, "accepted": 9}
     flags = {"paused": False, "durable": True, "temporary": False, "auto_created": True}
-    return {"name": name, "address": name, "routing": "ANYCAST", "selector": "", "repeated": 0, **numbers, **flags}
+    return {
+        "name": name,
+        "address": name,
+        "routing": "ANYCAST",
+        "selector": "",
+        "repeated": 0,
+        "limit_octets": 0,
+        **numbers,
+        **flags,
+    }
 
 
 class Table:
@@ -283,6 +292,15 @@ def _vanishing(table: Table) -> Any:
         return await find(resource, operation, *values)
 
     return ask
+
+
+def test_memory_of_a_queue_is_a_part_of_its_own_limit_or_of_that_of_the_broker() -> None:
+    known = {"own": {"octets": 30, "limit_octets": 40}, "all": {"octets": 30, "limit_octets": 0}}
+    table = Table(*({**queue(name, 1), **numbers} for name, numbers in known.items()))
+    for name, limit in (("own", 40), ("all", FACTS["globalMaxSize"])):
+        told = ask(table, {"type": "read", "mbean": QUEUES + name})["value"]
+        assert told["MemoryLimit"] == limit
+        assert told["MemoryPercentUsage"] == (100 * 30 // limit if limit else 0)
 
 
 def test_the_rows_here_are_those_of_a_broker() -> None:

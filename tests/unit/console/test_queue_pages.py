@@ -104,7 +104,7 @@ def test_pages_opened_at_once_wait_for_nothing_and_who_goes_on_and_on_waits(monk
 
 
 def test_pages_that_nobody_looks_at_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "PAGES_MOST", 3)
+    monkeypatch.setattr(watching, "WANTED_MOST", 3)
     monkeypatch.setattr(watching, "TYPING", 1.0)
 
     async def run() -> Watch:
@@ -113,7 +113,22 @@ def test_pages_that_nobody_looks_at_are_forgotten(monkeypatch: pytest.MonkeyPatc
             await watch.page({"skip": number})
         return watch
 
-    assert len(asyncio.run(run())._pages) <= 3
+    assert len(asyncio.run(run())._wanted) <= 3
+
+
+def test_what_living_pages_ask_is_asked_for_once_for_all_and_each_question_by_itself() -> None:
+    async def run() -> Asked:
+        desk = Asked()
+        watch = Watch(desk)
+        ask = watch.ask
+        same = [ask("broker", "describeConnections", '{"skip": 0}') for _ in range(10)]
+        await asyncio.gather(
+            *same, ask("queue.a", "describeConnections", '{"skip": 0}'), ask("broker", "x", '{"skip": 1}')
+        )
+        return desk
+
+    asked = asyncio.run(run()).asked
+    assert sorted(asked) == [("describeConnections", '{"skip": 0}')] * 2 + [("x", '{"skip": 1}')]
 
 
 def test_several_brokers_are_merged_and_one_is_taken_as_it_answers() -> None:

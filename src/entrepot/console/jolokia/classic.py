@@ -68,6 +68,8 @@ DESTINATION: Final[Readers] = {
     "EnqueueCount": lambda row: row["accepted"],
     "ExpiredCount": lambda row: row["expired"],
     "InFlightCount": lambda row: row["in_flight"],
+    "MemoryLimit": lambda row: row["limit_octets"] or row["_all"],
+    "MemoryPercentUsage": lambda row: percent(row["octets"], row["limit_octets"] or row["_all"]),
     "MemoryUsageByteCount": lambda row: row["octets"],
     "Name": lambda row: row["name"],
     "Options": lambda row: "",
@@ -117,6 +119,11 @@ BRIDGE: Final[Readers] = {
     "ReceivedCounter": lambda row: row.get("received", 0),
     "CreatedByDuplex": lambda row: not row.get("initiator", True),
 }
+
+
+def percent(octets: int, limit: int) -> int:
+    """Return how much of a limit is taken; 0 where there is none."""
+    return 100 * octets // limit if limit > 0 else 0
 
 
 class ClassicBeans:
@@ -287,11 +294,13 @@ class ClassicBeans:
         some = [one for one in queues if test(one)]
         producers = await self._producers()
         pointers = await self._pointers()
+        memory = await self._memory()
         found = []
         for view in some:
             title = view.address if kind == "Queue" else view.name
             row = {
                 **msgspec.to_builtins(view),
+                "_all": memory,
                 "name": title,
                 "dlq": is_dead_letters(view.name),
                 "producers": producers.get(view.address, 0),
@@ -305,6 +314,7 @@ class ClassicBeans:
         queues = await self.world.queues()
         producers = await self._producers()
         pointers = await self._pointers()
+        memory = await self._memory()
         found = []
         for name in await self._topic_names():
             some = [one for one in queues if one.address == name and one.routing == "MULTICAST"]
@@ -318,6 +328,8 @@ class ClassicBeans:
                 "messages": sum(one.messages for one in some),
                 "accepted": max((one.accepted for one in some), default=0),
                 "octets": sum(one.octets for one in some),
+                "limit_octets": max((one.limit_octets for one in some), default=0),
+                "_all": memory,
                 "durable": any(one.durable for one in some),
                 "dlq": False,
                 "producers": producers.get(name, 0),
@@ -328,6 +340,10 @@ class ClassicBeans:
                 self._bean(self._name({**base, "destinationName": plain(name)}), "topic", DESTINATION, row, verbs)
             )
         return found
+
+    async def _memory(self) -> int:
+        """Return what all destinations together may have in memory, in octets."""
+        return int((await self.world.facts(FACTS))["globalMaxSize"])
 
     async def _topic_names(self) -> list[str]:
         rows = await self.world.listed("listAddresses")

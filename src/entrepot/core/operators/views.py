@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from entrepot.base.environment import SECOND
+from entrepot.base.environment import SECOND, UNLIMITED
 from entrepot.base.errors import InvalidDestination
 from entrepot.core.broker import BrokerCore
 from entrepot.core.leases.holder import silence
@@ -21,7 +21,10 @@ UNBOUNDED: Final = 1 << 62
 
 
 class QueueView(msgspec.Struct, frozen=True):
-    """One queue as an operator sees it. Counts are messages; ``oldest_ms`` is the age of the next to be delivered."""
+    """One queue as an operator sees it. Counts are messages; ``oldest_ms`` is the age of the next to be delivered.
+
+    ``limit_octets``: what its policy lets it have in memory, 0 where only the broker's limit holds.
+    """
 
     name: str
     address: str
@@ -48,6 +51,7 @@ class QueueView(msgspec.Struct, frozen=True):
     dropped: int
     requeued: int
     repeated: int = 0
+    limit_octets: int = 0
 
 
 class ConsumerView(msgspec.Struct, frozen=True):
@@ -133,6 +137,7 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
     """Return what there is to say about ``queue``; reads one message from disk when none is in memory."""
     backlog = queue.backlog
     condition = queue.filter
+    limit = queue.policy.max_octets
     return QueueView(
         name=queue.name,
         address=queue.address,
@@ -159,6 +164,7 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         dropped=int(queue.fates.dropped),
         requeued=int(queue.returns.requeued),
         repeated=int(queue.fates.repeated),
+        limit_octets=int(limit) if 0 < limit < UNLIMITED else 0,
     )
 
 
