@@ -15,8 +15,8 @@ from entrepot.console.tables import Table
 from entrepot.management.rights import Told, matrix, rules_of, users_of, verdicts_of
 
 if TYPE_CHECKING:
-    from entrepot.console.desk import Desk
     from entrepot.console.pages import Pages
+    from entrepot.management.view import Asker
 
 ROWS: Final = 500  # users, and grants of rules: what one answer of a broker holds
 GROUPS_MOST: Final = 12  # columns of the matrix; of more groups a row each is easier to read
@@ -51,7 +51,7 @@ class Rights:
         return self.pages.rows(request, visitor, "Rights", lead, broker, tables, ask=ask, trouble=trouble, notes=notes)
 
 
-async def _judged(desk: Desk, user: str, address: str) -> tuple[list[Table], str]:
+async def _judged(desk: Asker, user: str, address: str) -> tuple[list[Table], str]:
     """Return a table of what a user may do, or what is wrong with the question."""
     try:
         told = await verdicts_of(desk, user, address)
