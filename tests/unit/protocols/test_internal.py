@@ -87,7 +87,7 @@ def test_a_consumer_of_openwire_does_not_see_them(make):
 
 
 BETWEEN_NODES = {
-    f"protocols/artemis/{name}.py" for name in ("convert", "linking/crossing", "linking/intake", "sending")
+    f"protocols/artemis/{name}.py" for name in ("arriving", "linking/crossing", "linking/intake", "sending")
 }
 """Nodes of a cluster say over CORE which queues of the other one a message is for."""
 OWN = {

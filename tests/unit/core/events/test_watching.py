@@ -37,6 +37,7 @@ from entrepot.core.sending.handing import Postponement
 from entrepot.model import address as names
 from entrepot.model.message import Language, Message
 from entrepot.protocols.amqp.presenting import presented
+from entrepot.protocols.artemis import arriving
 from entrepot.protocols.artemis import convert as core
 from entrepot.protocols.mqtt import delivery
 from entrepot.protocols.mqtt.codec import properties_octets
@@ -340,7 +341,7 @@ def as_openwire(message: Message) -> str:
 
 
 def as_core(message: Message) -> str:
-    return str(core.message_of(core.presented(message, core.ROUTING_NONE, "ID:1"), "").fact(HOP))
+    return str(arriving.message_of(core.presented(message, core.ROUTING_NONE, "ID:1"), "").fact(HOP))
 
 
 @pytest.mark.parametrize("which", range(6))
