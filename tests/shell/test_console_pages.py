@@ -26,6 +26,8 @@ PAGES = (
     "/",
     "/queues",
     "/topics",
+    "/subscriptions",
+    "/virtual",
     "/letters",
     "/connections",
     "/network",

@@ -24,17 +24,12 @@ from entrepot.base.environment import MIB
 from entrepot.base.errors import Inexpressible, LimitExceeded
 from entrepot.cli.dialogue import in_thread
 from entrepot.cli.output import to_json
+from entrepot.client.written import as_fields
 from entrepot.protocols.stomp.client import Message
 
 LINE_OCTETS_MAX: Final = 100 * MIB  # the broker's limit for one body
 CHUNK_OCTETS: Final = 65_536  # what a pipe holds
 
-STANDARD: Final = (
-    *("destination", "message-id", "subscription", "ack", "redelivered", "content-length", "content-type", "receipt"),
-    *("priority", "expires", "timestamp", "persistent", "correlation-id", "reply-to", "type", "transaction", "browser"),
-    *("original-destination", "JMSXUserID", "amq-msg-type", "position"),
-)
-"""Headers that are not the application's (classic.md 6.3)."""
 MADE_BY_BROKER: Final = (
     *("destination", "message-id", "subscription", "ack", "redelivered", "content-length", "receipt", "transaction"),
     *("timestamp", "browser", "original-destination", "JMSXUserID", "amq-msg-type", "position"),
@@ -80,19 +75,6 @@ def read_text(line: bytes) -> tuple[str | bytes, dict[str, str]]:
         return line.decode(), {}
     except UnicodeDecodeError:
         return line, {}
-
-
-def as_fields(message: Message) -> dict[str, Any]:
-    """Return a message as the fields of a JSON line."""
-    fields: dict[str, Any] = {}
-    try:
-        fields["body"] = message.body.decode()
-    except UnicodeDecodeError:
-        fields["body_base64"] = base64.b64encode(message.body).decode()
-    fields["type"] = "text" if message.is_text else "bytes"
-    fields["headers"] = {name: text for name, text in message.headers.items() if name in STANDARD}
-    fields["properties"] = {name: text for name, text in message.headers.items() if name not in STANDARD}
-    return fields
 
 
 def as_json(message: Message) -> bytes:

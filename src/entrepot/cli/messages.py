@@ -19,6 +19,7 @@ from entrepot.cli.dialogue import connect_option, talking, url_option
 from entrepot.cli.errors import Failure, Misuse
 from entrepot.cli.output import output_option, progress, show, to_json
 from entrepot.cli.values import DURATION, HEADER, in_words
+from entrepot.client.written import as_fields
 from entrepot.io import runtime
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL, Message
 
@@ -458,7 +459,7 @@ def browse(
 
     async def write(batch: list[Message]) -> None:
         if output == "json":
-            await lines.write_out(b"".join((to_json(lines.as_fields(one)) + "\n").encode() for one in batch))
+            await lines.write_out(b"".join((to_json(as_fields(one)) + "\n").encode() for one in batch))
         else:
             rows.extend(_row(message) for message in batch)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import secrets
 import time
@@ -19,8 +18,9 @@ from entrepot.base.uri import parse
 from entrepot.cli.dialogue import LOGIN, PASSCODE
 from entrepot.cli.output import progress
 from entrepot.client.connection import Connection, connect
-from entrepot.client.message import Message, Received
+from entrepot.client.message import Message
 from entrepot.client.options import is_core
+from entrepot.client.written import shown
 from entrepot.config.rewriting import sync_name
 from entrepot.protocols.conversing.modes import Acknowledge
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL
@@ -240,36 +240,3 @@ async def browse(
                 batch = []
         await write(batch)
     return count, more
-
-
-def shown(message: Received) -> Shown:
-    """Return ``message`` as the commands write it."""
-    body = message.body
-    headers = {
-        "destination": str(message.destination),
-        "message-id": message.message_id,
-        "timestamp": str(message.timestamp),
-        "priority": str(message.priority),
-        "persistent": "true" if message.persistent else "false",
-    }
-    if message.expiration:
-        headers["expires"] = str(message.expiration)
-    if message.redelivered:
-        headers["redelivered"] = "true"
-    for name, value in (
-        ("correlation-id", message.correlation_id),
-        ("reply-to", message.reply_to),
-        ("type", message.type),
-        ("JMSXGroupID", message.group),
-    ):
-        if value:
-            headers[name] = str(value)
-    headers.update({name: str(value) for name, value in message.properties.items()})
-    if isinstance(body, bytes):
-        headers["content-length"] = str(len(body))
-        octets = body
-    elif isinstance(body, str) or body is None:
-        octets = (body or "").encode("utf-8", "surrogatepass")
-    else:
-        octets = json.dumps(body, default=str, ensure_ascii=False).encode()
-    return Shown("", message.message_id, headers, octets)

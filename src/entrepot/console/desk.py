@@ -12,14 +12,14 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, TimedOut, Unreachable, kinds
 from entrepot.client.connection import Connection, connect
-from entrepot.client.consumer import Consumer
-from entrepot.client.message import Message
+from entrepot.client.consumer import Browser, Consumer
+from entrepot.client.message import Message, Received
 from entrepot.client.producer import Producer
 from entrepot.client.session import Session
 from entrepot.management.whole import Whole, sockets_of
@@ -148,6 +148,17 @@ class Desk:
             facts: dict[str, object] = {"id": got.message_id, **got.properties}
             return shown, facts
 
+    async def look(self, destination: str, selector: str) -> Look:
+        """Begin to look through a queue as this user, and leave what is there. Raises EntrepotError."""
+        if self._connection is None:
+            raise Unreachable(f"the connection to {self.url} is lost", remedy="try again")
+        session = self._connection.session()
+        try:
+            return Look(self, session, await session.browser(destination, selector=selector or None))
+        except BaseException:
+            await session.close()
+            raise
+
     async def close(self) -> None:
         """Leave."""
         pump, self._pump = self._pump, None
@@ -188,6 +199,35 @@ class Desk:
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(error)
+
+
+class Look:
+    """A walk through the messages of a queue, which stay where they are. `close` it."""
+
+    def __init__(self, desk: Desk, session: Session, browser: Browser) -> None:
+        self._desk: Final = desk
+        self._session: Final = session
+        self._browser: Final = browser
+
+    async def messages(self) -> AsyncIterator[Received]:
+        """Yield one after the other. Raises EntrepotError, TimedOut when none comes for `PATIENCE` s."""
+        walk = aiter(self._browser)
+        while True:
+            self._desk.used = time.monotonic()  # a connection that is idle is closed, and this one is not
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    message = await anext(walk)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise TimedOut(f"no message came within {PATIENCE:g} s", remedy="see the log of the broker") from None
+            yield message
+
+    async def close(self) -> None:
+        """End it."""
+        with suppress(EntrepotError, OSError, TimeoutError):
+            async with asyncio.timeout(2):
+                await self._session.close()
 
 
 class WholeDesk:

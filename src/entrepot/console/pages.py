@@ -36,6 +36,8 @@ NAV: Final = (
     ("o", "/", "Overview"),
     ("q", "/queues", "Queues"),
     ("t", "/topics", "Topics"),
+    ("p", "/subscriptions", "Subscriptions"),
+    ("y", "/virtual", "Virtual topics"),
     ("l", "/letters", "Dead letters"),
     ("c", "/connections", "Connections"),
     ("n", "/network", "Network"),

@@ -18,12 +18,14 @@ from entrepot.console.acts import Acts
 from entrepot.console.desk import Desks
 from entrepot.console.door import Door
 from entrepot.console.effective_pages import Effective
+from entrepot.console.export import Exports
 from entrepot.console.gate import Gate, Shield
 from entrepot.console.letter_pages import Letters
 from entrepot.console.pages import Pages
 from entrepot.console.realm import Realm
 from entrepot.console.rights_pages import Rights
 from entrepot.console.standing_pages import Standing
+from entrepot.console.subscription_pages import Subscriptions
 from entrepot.console.tools import Tools
 from entrepot.console.watch import Watches
 
@@ -133,7 +135,8 @@ def application(console: Console) -> Starlette:
     options = console.options
     tools = Tools(console.gate, console.watches, options.service, read_only=options.read_only)
     pages = Pages(console.gate, console.watches, read_only=options.read_only)
-    more = (Letters(pages), Standing(pages), Rights(pages), Effective(pages), Acts(pages))
+    looks = (Letters(pages), Subscriptions(pages), Standing(pages), Rights(pages), Effective(pages))
+    more = (*looks, Acts(pages), Exports(pages))
     routes: list[BaseRoute] = [*tools.routes(), *pages.routes()]
     for each in more:
         routes += each.routes()

@@ -138,6 +138,8 @@ class QueueList:
             return True
         if queue.temporary:
             return False
+        if self.show in ("lasting", "unheard"):
+            return self.routing == "MULTICAST" and queue.durable and (self.show == "lasting" or not queue.consumers)
         if self.show == "waiting":
             return queue.messages > 0
         return self.show != "unread" or (queue.waiting > 0 and not queue.consumers)

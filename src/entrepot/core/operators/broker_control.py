@@ -31,6 +31,7 @@ from entrepot.core.operators.settings_page import settings_page
 from entrepot.core.operators.storage import storage
 from entrepot.core.operators.tables import Page
 from entrepot.core.operators.tally import prepared_json
+from entrepot.core.operators.virtual_queues import VirtualQueues
 from entrepot.core.operators.where import Search
 from entrepot.core.queue.queue import MAYBE_DELIVERED
 from entrepot.model.address import ROUTING_NAMES
@@ -167,6 +168,7 @@ class BrokerControl(Control):
             "describeQueues": self._describe_queues,
             "describeQueuePage": lambda given: QueuePage(broker, given),
             "describeSums": lambda given: Sums(broker),
+            "describeVirtualTopics": lambda given: VirtualQueues(broker),
             "describeResources": self._describe_resources,
             "describeConsumers": lambda given: self._consumers(given.text(0, ""))[:DESCRIBED_MOST],
             "describeConnections": self._describe_connections,

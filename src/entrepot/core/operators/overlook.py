@@ -18,7 +18,7 @@ from entrepot.core.operators.control import DESCRIBED_A_STEP, DESCRIBED_MOST, fi
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.views import oldest_of, queue_view
 from entrepot.core.queue.queue import Queue
-from entrepot.model.address import ROUTING_NAMES
+from entrepot.model.address import MULTICAST, ROUTING_NAMES
 
 LOOKED_A_STEP: Final = 1_000  # queues: 3 ms of plain Python; a step is a turn, and a busy broker has 15 a second
 SEARCHED: Final = 200  # characters of a search
@@ -29,13 +29,21 @@ AILING_LOOKS: Final = 1_000  # of those without a reader, whose oldest message i
 
 Key = tuple[Any, str]
 
+
+def is_lasting(queue: Queue) -> bool:
+    """Say whether a queue is a durable subscription to a topic."""
+    return queue.routing == MULTICAST and queue.durable and not queue.temporary
+
+
 SHOWN: Final[dict[str, Callable[[Queue], bool]]] = {
     "own": lambda queue: not queue.temporary,
     "waiting": lambda queue: not queue.temporary and queue.count > 0,
     "unread": lambda queue: not queue.temporary and queue.backlog.count > 0 and not queue.roster.readers(),
+    "lasting": is_lasting,
+    "unheard": lambda queue: is_lasting(queue) and not queue.roster.readers(),
     "all": lambda queue: True,
 }
-"""Which queues a page is of."""
+"""Which queues a page is of; ``lasting``: durable subscriptions, ``unheard``: those that nobody is connected to."""
 SORTED: Final[dict[str, Callable[[Queue], int]]] = {
     "messages": lambda queue: int(queue.count),
     "in_flight": lambda queue: int(queue.in_flight),

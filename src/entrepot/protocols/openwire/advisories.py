@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.base.patterns import MIXED
-from entrepot.base.patterns import matches as pattern_matches
 from entrepot.core.addressing.address_settings import RECALL_NONE
-from entrepot.core.addressing.routing import Target, VirtualTopic
+from entrepot.core.addressing.routing import Target
+from entrepot.core.addressing.virtual import virtual_source
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
@@ -341,17 +340,6 @@ class Advisories:
             marshalled_properties=pack_properties(told),
         )
         return message_of(command, topic)
-
-
-def virtual_source(virtual: VirtualTopic, queue: str) -> str:
-    """Return the topic whose messages come to ``queue``, "" for a queue that ``virtual`` does not fill."""
-    ahead = virtual.prefix.count(".")
-    words = queue.split(".")
-    if len(words) <= ahead or not queue.endswith(virtual.postfix):
-        return ""
-    topic = ".".join(words[ahead:]).removesuffix(virtual.postfix)
-    fits = pattern_matches(virtual.prefix.removesuffix("."), ".".join(words[:ahead]), MIXED)
-    return topic if topic and fits and pattern_matches(virtual.name, topic, MIXED) else ""
 
 
 def virtual_readers_of(source: Destination) -> str:
