@@ -109,7 +109,7 @@ def planned(options: NodeOptions) -> Plan:
 
 def retention_of(options: NodeOptions) -> RetentionOptions | None:
     """Return where what the journal lets go of is kept; each of several processes has a store of its own."""
-    kept = None if options.config is None else options.config.retention
+    kept = None if options.config is None else options.config.serving.retention
     if kept is None or options.process is None or options.data is None:
         return kept
     return replace(kept, directory=str(Path(kept.directory) / options.data.name))

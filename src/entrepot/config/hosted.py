@@ -60,7 +60,7 @@ def hosted(config: BrokerConfig, directory: str, number: int, owner: str = "") -
         config,
         broker=config.broker.replaced(name=name_of(config.broker.name, number, owner)),
         store=config.store.replaced(directory=directory),
-        retention=None,
+        serving=replace(config.serving, retention=None),
         connectors=tuple(replace(one, uri=shifted(one.uri, offset)) for one in config.connectors),
         peering=replace(peering, places=places, scale_down=down, hosted_scale_down=None),
         policies=tuple(

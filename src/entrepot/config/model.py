@@ -313,6 +313,7 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     limits of those who have some. ``demands_user``: what is sent carries a user who is known, or is refused.
     ``uuid_namespace``: before names that are UUIDs, where settings are looked up. ``wildcards``: an address with
     wildcards in its name has what is sent to all that it matches. ``messages_max``: in memory, -1 for any number.
+    ``retention``: where what the journal lets go of is kept; None: it is not.
     """
 
     ttl_override_ms: int = -1
@@ -322,6 +323,7 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     uuid_namespace: str = ""
     wildcards: bool = True
     messages_max: int = -1
+    retention: RetentionOptions | None = None
 
 
 class BrokerConfig(Struct, frozen=True, kw_only=True):
@@ -338,7 +340,6 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     broker: BrokerSettings = BrokerSettings()
     usage: UsageOptions = UsageOptions()
     store: StoreOptions = StoreOptions()
-    retention: RetentionOptions | None = None
     connectors: tuple[Connector, ...] = ()
     policies: tuple[PolicyEntry, ...] = ()
     base: Mapping[str, Any] = {}
@@ -390,6 +391,7 @@ SERVING_NAMES: Final = {
     "uuid_namespace": "uuid-namespace",
     "wildcards": "wild-card-routing-enabled",
     "messages_max": "global-max-messages",
+    "retention": "journal-retention-directory",
 }
 
 

@@ -90,7 +90,7 @@ class Links:
             if fetcher.auto_start:
                 self.turn.run(partial(self._fetch, fetcher))
             else:
-                log.info("%s: not started (auto-start=false)", fetcher.name)
+                log.info("%s: not started (autoStart=false)", fetcher.name)
         if self.core_connectors or self.federations.heard():
             await self._hear_for_core()
         if self._hearings:

@@ -13,14 +13,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from entrepot.base.errors import InvalidConfiguration, InvalidOption
+from entrepot.base.errors import InvalidConfiguration
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.acceptors import Acceptors
 from entrepot.config.artemis.addresses import addresses, base, diverts, policies, queues
 from entrepot.config.artemis.bootstrap import Bootstrap
 from entrepot.config.artemis.bridges import core_bridges
 from entrepot.config.artemis.broker_connections import broker_connections
-from entrepot.config.artemis.elements import CONTENT, CORE, RETENTION
+from entrepot.config.artemis.elements import CORE
 from entrepot.config.artemis.federations import federations
 from entrepot.config.artemis.includes import Includes
 from entrepot.config.artemis.masks import unmask
@@ -33,6 +33,7 @@ from entrepot.config.artemis.routers import routers
 from entrepot.config.artemis.security import security, users
 from entrepot.config.artemis.serving import heap, serving
 from entrepot.config.artemis.sharing import sharing
+from entrepot.config.artemis.stored import store
 from entrepot.config.console import ConsoleSettings
 from entrepot.config.findings import Severity
 from entrepot.config.lines import ledger_of
@@ -40,8 +41,6 @@ from entrepot.config.model import (
     BrokerConfig,
     BrokerSettings,
     NoticeOptions,
-    RetentionOptions,
-    StoreOptions,
     UsageOptions,
 )
 from entrepot.config.reading import Bean, Reading
@@ -50,11 +49,7 @@ from entrepot.config.xml import Element
 from entrepot.core.operators.rbac import PREFIX, VIEWS
 from entrepot.core.security.access import MANAGEMENT, NOTIFICATIONS
 
-OWN: Final = "entrepot"
-JOURNAL: Final = "data/journal"
 REFRESH_MS: Final = 5000
-UNITS_MS: Final = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000, "SECONDS": 1_000}
-"""In what the time of `journal-retention-directory` is given -> ms."""
 NO_CORE: Final = "there is no <core> in this file"
 
 
@@ -139,8 +134,7 @@ def _config(reader: PartReader, core: Bean, spoken: Collection[str], bootstrap: 
             users_on_messages=bool(core.get("populate-validated-user", False)),
         ),
         usage=_usage(reader, core, memory),
-        store=_store(reader, core, persistent),
-        retention=_retention(reader, core) if persistent else None,
+        store=store(reader, core, persistent),
         connectors=Acceptors(reader, spoken).read(core),
         policies=policies(reader, core),
         base=base(core),
@@ -190,58 +184,3 @@ def _usage(reader: PartReader, core: Bean, memory: int) -> UsageOptions:
     return UsageOptions(
         memory_limit=memory, disk_percent_max=percent if 0 < percent < 100 else 0, disk_free_min=max(free, 0)
     )
-
-
-def _store(reader: PartReader, core: Bean, persistent: bool) -> StoreOptions:
-    directory = Path(core.text("journal-directory") or JOURNAL)
-    given = core.text("journal-file-size")
-    if not persistent:
-        return StoreOptions()
-    if not directory.is_absolute():
-        directory = _instance(reader.sources.file) / directory
-    segment = int(core.get("journal-file-size", 0)) if given else 0
-    try:
-        options = StoreOptions(segment=segment) if segment else StoreOptions()
-    except InvalidOption as error:
-        reader.error(core, error.message, error.remedy, "journal-file-size")
-        options = StoreOptions()
-    _look_at(reader, core, directory)
-    return options.replaced(directory=str(directory / OWN))
-
-
-def _retention(reader: PartReader, core: Bean) -> RetentionOptions | None:
-    """Return where what the journal lets go of is kept, and how long; None where it is not."""
-    said = core.one(RETENTION)
-    if said is None:
-        return None
-    text, unit = said.text(CONTENT), said.text("unit") or "DAYS"
-    period, limit = int(said.get("period", -1)), int(said.get("storage-limit", -1))
-    if not text:
-        reader.error(said, "it names no directory", "write the directory as its text")
-    if unit not in UNITS_MS:
-        reader.error(said, f"{unit!r} is no unit of time", "use " + ", ".join(UNITS_MS), "unit")
-    if period == 0:
-        reader.error(said, "nothing is kept for a time of 0", "leave it out, or give a period from 1 on", "period")
-    if period < 0 and limit <= 0:
-        what = "everything is kept for ever: the disk will be full one day"
-        reader.warn(said, what, "give it a period or a storage-limit")
-    directory = Path(text)
-    if not directory.is_absolute():
-        directory = _instance(reader.sources.file) / directory
-    return RetentionOptions(str(directory), max(period, 0) * UNITS_MS.get(unit, 0), max(limit, 0))
-
-
-def _instance(file: str) -> Path:
-    """Return the directory of the instance that a file belongs to: Artemis keeps it in ``etc`` there."""
-    beside = Path(file).resolve().parent
-    return beside.parent if beside.name in ("etc", "conf") else beside
-
-
-def _look_at(reader: PartReader, core: Bean, directory: Path) -> None:
-    try:
-        names = [path.name for path in directory.iterdir()]
-    except OSError:
-        return
-    if any(name.startswith("activemq-data-") for name in names):
-        what = f"{str(directory)!r} holds a journal of Artemis: its messages are not read, and not touched"
-        reader.warn(core, what, "drain it with Artemis first", "journal-directory")

@@ -6,6 +6,7 @@ from typing import Final
 
 from entrepot.base.environment import MIB
 from entrepot.config.artemis.reading import PartReader
+from entrepot.config.artemis.stored import retention
 from entrepot.config.model import ServingOptions, UserLimit
 from entrepot.config.reading import Bean
 
@@ -27,6 +28,7 @@ def serving(reader: PartReader, core: Bean) -> ServingOptions:
         uuid_namespace=core.text("uuid-namespace") or core.text("temporary-queue-namespace"),
         wildcards=bool(core.get("wild-card-routing-enabled", True)),
         messages_max=max(int(core.get("global-max-messages", -1)), -1),
+        retention=retention(reader, core) if core.get("persistence-enabled", True) else None,
     )
 
 

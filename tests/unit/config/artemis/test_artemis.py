@@ -483,14 +483,14 @@ def test_what_the_journal_lets_go_of_is_kept_as_it_is_said() -> None:
         "</journal-retention-directory>"
     )
     assert found.config is not None
-    assert found.config.retention == RetentionOptions("/somewhere/kept", 3 * 3_600_000, 2 << 30)
+    assert found.config.serving.retention == RetentionOptions("/somewhere/kept", 3 * 3_600_000, 2 << 30)
     assert not [one for one in found.findings.all if "retention" in one.path]
     days = kept('<journal-retention-directory period="2">/kept</journal-retention-directory>').config
     assert days is not None
-    assert days.retention == RetentionOptions("/kept", 2 * 86_400_000, 0)
+    assert days.serving.retention == RetentionOptions("/kept", 2 * 86_400_000, 0)
     nothing = kept("").config
     assert nothing is not None
-    assert nothing.retention is None
+    assert nothing.serving.retention is None
 
 
 @pytest.mark.parametrize(

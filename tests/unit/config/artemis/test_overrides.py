@@ -121,5 +121,5 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_where_the_journal_keeps_what_it_lets_go_of_is_one_element_of_the_file(tmp_path: Path) -> None:
     found = made(tmp_path, "journalRetentionDirectory=/kept", "journalRetentionMaxBytes=5M")
     assert found.config is not None
-    assert found.config.retention is not None
-    assert (found.config.retention.directory, found.config.retention.limit) == ("/kept", 5 << 20)
+    assert found.config.serving.retention is not None
+    assert (found.config.serving.retention.directory, found.config.serving.retention.limit) == ("/kept", 5 << 20)
