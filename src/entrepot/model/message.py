@@ -104,6 +104,7 @@ class Common:
         self.properties: dict[str, Value] = {}
         self.correlation_id: str | None = None
         self.reply_to: str | None = None
+        self.original: str | None = None  # where it was sent first, if its language says so; written as `reply_to`
         self.type: str | None = None
         self.content_type: str | None = None
         self.user_id: str | None = None

@@ -28,6 +28,7 @@ from entrepot.model.message import (
     BODY_STREAM,
     BODY_TEXT,
     LANGUAGE_CORE,
+    LANGUAGE_OPENWIRE,
     LARGE_DEFLATED,
     LARGE_OCTETS,
     LARGE_UNITS,
@@ -86,6 +87,10 @@ HOPS: Final = "_AMQ_Hops"  # over how many federations a message came: four octe
 REPLY_TO: Final = "JMSReplyTo"
 CORRELATION: Final = "JMSCorrelationID"
 TYPE: Final = "JMSType"
+OF_OPENWIRE: Final = "__HDR_"  # begins names of what Artemis keeps of a message of OpenWire for others who speak that
+OPENWIRE_ID: Final = "__HDR_MESSAGE_ID"
+OPENWIRE_ORIGINAL: Final = "__HDR_ORIG_DESTINATION"
+OPENWIRE_USER: Final = "__HDR_USER_ID"
 
 ROUTING_MULTICAST: Final = 0
 ROUTING_ANYCAST: Final = 1
@@ -113,6 +118,7 @@ HIDDEN: Final = (
 )
 """Properties that other languages say otherwise, or that are between Artemis and its clients."""
 ROUTES: Final = "_AMQ_ROUTE_TO"  # begins names of properties between nodes
+NOT_SHOWN: Final = (ROUTES, OF_OPENWIRE)
 SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"  # another of them
 TAKEN: Final = ("_AMQ_ACK_ROUTE_TO", "_ENTREPOT_BRANCH")  # and those of prepared branches
 
@@ -131,6 +137,7 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 
 K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
+_K_OPENWIRE_ID: Final = key_octets(OPENWIRE_ID)
 WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
 _DASH: Final = ord("-")
 _DIGITS: Final = b"0123456789abcdef"
@@ -162,8 +169,13 @@ class CoreLanguage(Language):
         return message.raw[at : at + len(written)] == written
 
     def identity(self, message: Message) -> str:
-        """Return the id that its sender gave it."""
-        return identity_of(user_id_at(message.raw, message.body_at))
+        """Return the id that its sender gave it; that of OpenWire for one that was sent in it at another broker."""
+        raw = message.raw
+        if raw.find(_K_OPENWIRE_ID, message.body_at) >= 0:
+            kept = value_of(raw, properties_at(raw, message.body_at), _K_OPENWIRE_ID)
+            if isinstance(kept, str) and kept:
+                return kept
+        return identity_of(user_id_at(raw, message.body_at))
 
     def changed(self, message: Message) -> None:
         """Have the headers of ``message`` written anew for each of its readers."""
@@ -201,7 +213,9 @@ class CoreLanguage(Language):
         raw = message.raw
         try:
             headers = read_headers(raw, message.body_at)
-            if name in ("JMSMessageID", "AMQUserID"):
+            if name == "JMSMessageID":
+                return self.identity(message) or None
+            if name == "AMQUserID":
                 return identity_of(headers.user_id) or None
             if name == "AMQAddress":
                 return message.address
@@ -273,13 +287,16 @@ def _describe(said: Common, properties: dict[str, object]) -> None:
     """Set what ``properties`` say, under the names of the common form."""
     said.correlation_id = _text(properties.get(CORRELATION))
     said.type = _text(properties.get(TYPE))
-    said.user_id = _text(properties.get(VALIDATED_USER))
+    said.user_id = _text(properties.get(VALIDATED_USER, properties.get(OPENWIRE_USER)))
     said.content_type = _text(properties.get(CONTENT_TYPE))
     reply_to = _text(properties.get(REPLY_TO))
     if reply_to is not None:
         said.reply_to = common_name(reply_to)
+    original = properties.get(OPENWIRE_ORIGINAL)
+    if isinstance(original, str):
+        said.original = common_name(original)
     for name, value in properties.items():
-        if value is not None and name not in HIDDEN and not name.startswith(ROUTES):
+        if value is not None and name not in HIDDEN and not name.startswith(NOT_SHOWN):
             said.properties[name] = _plain(value)
     group = _text(properties.get(GROUP))
     if group:
@@ -503,7 +520,19 @@ def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Hea
         properties[VALIDATED_USER] = said.user_id
     if said.reply_to is not None:
         properties[REPLY_TO] = jms_name(said.reply_to)
+    if message.language.code == LANGUAGE_OPENWIRE:
+        _keep(properties, said, identity)
     return headers, properties, octets
+
+
+def _keep(properties: dict[str, object], said: Common, identity: str) -> None:
+    """Say for clients of OpenWire at other brokers what CORE has no word for, as Artemis does."""
+    if identity:
+        properties[OPENWIRE_ID] = identity
+    if said.original is not None:
+        properties[OPENWIRE_ORIGINAL] = jms_name(said.original)
+    if said.user_id is not None:
+        properties[OPENWIRE_USER] = said.user_id
 
 
 def _written(said: Common) -> tuple[i64, bytes]:

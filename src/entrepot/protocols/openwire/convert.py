@@ -227,6 +227,8 @@ class OpenWireLanguage(Language):
             said.path = [broker.value or "" for broker in passed]
         if opened.reply_to is not None:
             said.reply_to = stomp_name(opened.reply_to)
+        if opened.original_destination is not None:
+            said.original = stomp_name(opened.original_destination)
         for name, value in _properties(opened).items():
             if value is not None:
                 said.properties[name] = _plain(value)
@@ -484,6 +486,8 @@ def _converted(message: Message, node_id: str, identity: str, body: bytes | None
         made.reply_to = written(said.reply_to)
         if made.reply_to is None:
             properties["reply-to"] = said.reply_to
+    if said.original is not None:
+        made.original_destination = written(said.original)
     rare = message.rare
     if rare is not None and rare.group:
         made.group_id = rare.group
