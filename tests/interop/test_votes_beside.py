@@ -151,3 +151,22 @@ def test_a_backup_takes_over_when_ours_does_not_see_the_primary(cluster: Cluster
     said = cluster.log("o")
     assert "whether its backup may take over" in said
     assert "is not seen from here, so yes" in said
+
+
+@pytest.mark.timeout(700)
+def test_a_backup_that_is_cut_off_from_the_primary_alone_does_not(cluster: Cluster) -> None:
+    """It asks ours, which sees the primary; and the primary, which lost its backup, asks ours and goes on."""
+    cluster.begin()
+    cluster.machines.cut("p", "b")
+    cluster.machines.cut("b", "p")
+    until(lambda: "whether its backup may take over" in cluster.log("o"), "the backup asks", PATIENCE_S)
+    until(lambda: "whether it may stay primary" in cluster.log("o"), "the primary asks", PATIENCE_S)
+    end = time.monotonic() + 10.0
+    while time.monotonic() < end:
+        assert not cluster.serves("b")
+        assert cluster.serves("p")
+        time.sleep(0.5)
+    said = cluster.log("o")
+    assert "whether its backup may take over: that node is here, so no" in said
+    assert "whether it may stay primary: that node is here, so yes" in said
+    assert "is not seen from here" not in said
