@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from entrepot.config.rewriting import sync_name
 from entrepot.io.descriptors import let_go
 from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE, close_to_others
 from entrepot.journal.ports import SCRATCH
@@ -26,6 +27,7 @@ class Folders:
         close_to_others(directory)
         self.journal.mkdir(mode=OWNER_DIRECTORY, exist_ok=True)
         self.bodies.mkdir(mode=OWNER_DIRECTORY, exist_ok=True)
+        sync_name(self.journal)  # what is synced in a folder is lost with it, where only the folder's name is not there
         self.nest = self.journal
         if epoch:
             clear_nests(self.journal)

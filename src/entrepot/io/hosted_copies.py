@@ -20,7 +20,7 @@ from typing import Final
 
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.clusters.copied import Copy, read_copy
-from entrepot.config.rewriting import rewrite
+from entrepot.config.rewriting import rewrite, sync_name
 from entrepot.ha.lease import BACKUP
 from entrepot.ha.standing import Standing, read_standing
 from entrepot.io.copying import STANDING
@@ -44,6 +44,8 @@ def prepared(own: Path, store: str, copy: Copy, node: str, number: int) -> str:
     folder = folder_of(own, copy)
     try:
         folder.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
+        for name in (folder, folder.parent):  # else a power cut takes the directory, and what was confirmed, with it
+            sync_name(name)
         rewrite(folder / NOTE, json.dumps({"copy": copy.text(), "node": node, "number": number}) + "\n", OWNER_FILE)
         try:
             standing = read_standing((folder / STANDING).read_bytes(), part=BACKUP, boot="")

@@ -49,6 +49,7 @@ MODES: Final[Mapping[Balancing, int]] = {
     Balancing.OFF: OFF,
     Balancing.OFF_WITH_REDISTRIBUTION: OFF_WITH_REDISTRIBUTION,
 }
+LEADING: Final = (State.MEETING, State.MET)  # of a contact: somebody answers there
 STARTED: Final = "CLUSTER_CONNECTION_STARTED"
 STOPPED: Final = "CLUSTER_CONNECTION_STOPPED"
 CONTACTS_MAX: Final = 1_000  # places: who says that a node is there could fill memory
@@ -192,7 +193,7 @@ class ClusterConnection(Overseer):
         )
         self.topology: Final = Topology(own)
         members = Siblings if options.ways else Members
-        self.members: Final[Members] = members(broker, self.topology, credentials, self.say)
+        self.members: Final[Members] = members(broker, self.topology, credentials, self.say, self.leads)
         self.credentials: Final = credentials
         self._say: Final = say
         self._tell: Final = tell
@@ -214,6 +215,7 @@ class ClusterConnection(Overseer):
 
     def _begin(self) -> None:
         self.started = True
+        self.members.sight.begin()
         self.registry.complete(self.topology.own.node)
         for seed in self.options.seeds:
             self.look_at(seed)
@@ -226,6 +228,7 @@ class ClusterConnection(Overseer):
     def stop(self) -> None:
         """Hang up. Peers learn that this node goes by what its own connections are told."""
         self.started = False
+        self.members.sight.end()
         for contact in self.contacts.values():
             contact.close()
 
@@ -294,6 +297,11 @@ class ClusterConnection(Overseer):
         """Return whether what waits for ``node`` is on its way: a bridge there is open."""
         flow = self.flows.get(node)
         return flow is not None and any(one.link.state is LinkState.OPEN for one in flow.way.bridges.values())
+
+    def leads(self, node: str) -> bool:
+        """Return whether a connection that was dialled leads to ``node``: of a contact, or one that takes messages."""
+        connected = (one.node for one in self.contacts.values() if one.state in LEADING)
+        return node == self.topology.own.node or node in connected or self.reaches(node)
 
     def let_go(self, node: str) -> None:
         """Give back what is on its way to ``node``, which is away: somebody else takes it."""
@@ -398,6 +406,8 @@ class ClusterConnection(Overseer):
 
     def loses(self, contact: Contact) -> None:
         """The connection to a node is lost: others are preferred until it is back."""
+        if contact.state in LEADING:
+            self.members.sight.lost(contact.node)
         flow = self.flows.get(contact.node)
         if flow is not None and not any(
             other is not contact and other.node == contact.node and other.state is State.MET

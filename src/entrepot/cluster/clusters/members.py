@@ -13,6 +13,7 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.cluster.clusters.hosted import Backups
+from entrepot.cluster.clusters.sight import Sight
 from entrepot.cluster.clusters.topology import Member, Overseer, Topology, Verdict
 from entrepot.cluster.clusters.voting import voted
 from entrepot.core.broker import BrokerCore
@@ -54,10 +55,15 @@ class _Told(Alarm):
 
 
 class Members(Membership, Overseer):
-    """The cluster as one broker tells it. ``say``: takes what an operator should know."""
+    """The cluster as one broker tells it. ``say``: takes what an operator should know; ``leads``: as of `Sight`."""
 
     def __init__(
-        self, broker: BrokerCore, topology: Topology, credentials: Credentials, say: Callable[[str], None]
+        self,
+        broker: BrokerCore,
+        topology: Topology,
+        credentials: Credentials,
+        say: Callable[[str], None],
+        leads: Callable[[str], bool],
     ) -> None:
         Membership.__init__(self, topology.own.node, broker.wall)
         self.topology: Final = topology
@@ -70,7 +76,8 @@ class Members(Membership, Overseer):
         self._said: dict[str, None] = {}
         self.hidden = False  # this node serves nobody: others are not told where it is
         self.backups: Backups | None = None  # that this node hosts for others, where it may
-        topology.overseers.append(self)
+        self.sight: Final = Sight(lambda: int(broker.now), leads)
+        topology.overseers += [self, self.sight]
 
     # -- what connections ask ------------------------------------------------------------------------------------------
 
@@ -86,6 +93,7 @@ class Members(Membership, Overseer):
         """Tell it nothing more."""
         self._onlookers.pop(onlooker, None)
         self._waiting.pop(onlooker, None)
+        self.sight.went(onlooker)
 
     def admits(self, onlooker: Onlooker, user: str, password: str) -> bool:
         """Return whether ``user`` and ``password`` are those of the cluster; say whom they kept out."""
@@ -114,6 +122,7 @@ class Members(Membership, Overseer):
             packet.scale_down_group,
         )
         self.heard(news, onlooker.called())
+        self.sight.came(onlooker, packet.node, packet.connector)
 
     def heard(self, news: Member, source: str) -> Verdict:
         """Take ``news`` that came from ``source``; say when it shows a node id that two have."""
@@ -139,12 +148,13 @@ class Members(Membership, Overseer):
     def vote(self, packet: QuorumVote) -> QuorumVoteReply | None:
         """Say of a node what this one sees of it; operators are told who asked for what, once."""
         member = self.topology.members.get(packet.node)
-        reply = voted(packet, None if member is None else member.primary)
-        seen = "is here" if reply.connector is not None else "is not seen from here"
+        known = None if member is None else member.primary
+        seen = self.sight.of(packet.node)
+        reply = voted(packet, known or self.sight.said(packet.node), seen)
         asks = "whether it may stay primary" if packet.vote else "whether its backup may take over"
         self._say_once(
-            f"{packet.node} {seen} {packet.vote}",
-            f"votes on the node {packet.node}, {asks}: that node {seen}, so {'yes' if reply.vote else 'no'}",
+            f"{packet.node} {seen.name} {packet.vote}",
+            f"votes on the node {packet.node}, {asks}: that node {seen.value}, so {'yes' if reply.vote else 'no'}",
         )
         return reply
 

@@ -1,15 +1,16 @@
 """What a node answers an Artemis whose replicated pair asks the cluster who is primary (artemis.md 1.23, 5.2.5).
 
 A backup that lost its primary asks whether that is gone; a primary that lost its backup asks whether it is still where
-all believe it to be. Both are answered with what the topology of this node says. The primary compares the text of its
-connector with what it is told, so that text is made as a Java program makes it: parameters in the order in which a
-``HashMap`` of their names hands them out.
+all believe it to be. Both are answered with what is seen from here (`sight.py`), as Artemis' own nodes judge by their
+connections. The primary compares the text of its connector with what it is told, so that text is made as a Java program
+makes it: parameters in the order in which a ``HashMap`` of their names hands them out.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from entrepot.cluster.clusters.sight import Seen
 from entrepot.protocols.artemis.packets import QuorumVote, QuorumVoteReply
 from entrepot.protocols.artemis.primitives import Connector, Parameter
 
@@ -17,11 +18,15 @@ BUCKETS: Final = 16  # of a HashMap that nobody gave a size
 SECRET: Final = "****"
 
 
-def voted(asked: QuorumVote, primary: Connector | None) -> QuorumVoteReply:
-    """Return the answer: what was asked with where the node is, or the opposite where there is no primary for it."""
-    if primary is None:
+def voted(asked: QuorumVote, primary: Connector | None, seen: Seen) -> QuorumVoteReply:
+    """Return the answer: what was asked, or the opposite where that node is gone. ``primary``: where it is, if known.
+
+    A primary that may stay counts the answer only if it says where.
+    """
+    if seen is Seen.GONE:
         return QuorumVoteReply(handler=asked.handler, vote=not asked.vote, node=asked.node)
-    return QuorumVoteReply(handler=asked.handler, vote=asked.vote, node=asked.node, connector=text_of(primary))
+    where = None if primary is None else text_of(primary)
+    return QuorumVoteReply(handler=asked.handler, vote=asked.vote, node=asked.node, connector=where)
 
 
 def text_of(connector: Connector) -> str:
@@ -29,7 +34,7 @@ def text_of(connector: Connector) -> str:
     known = {one.key: one for one in connector.parameters if not one.extra}
     said = [f"{_dashed(key)}={_dashed(_value(known[key]))}" for key in as_hashed(list(known))]
     said += [f"{_dashed(one.key)}={_dashed(_word(one.value))}" for one in connector.parameters if one.extra]
-    head = f"TransportConfiguration(name={connector.name}, factory={_dashed(connector.factory)}) "
+    head = f"TransportConfiguration(name={connector.name}, factory={_dashed(connector.factory)})"
     return head + ("?" if known else "") + "&".join(said)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.cluster.clusters.sight import Seen
 from entrepot.cluster.clusters.voting import as_hashed, text_of, voted
 from entrepot.protocols.artemis.packets import QuorumVote
 from entrepot.protocols.artemis.primitives import PARAMETER_INT, PARAMETER_TEXT, Connector, Parameter
@@ -20,7 +21,7 @@ WHERE = Connector(
 )
 TEXT = (
     "TransportConfiguration(name=own, factory=org-apache-activemq-artemis-core-remoting-impl-netty-"
-    "NettyConnectorFactory) ?scheme=tcp&port=61616&host=10-0-0-1"
+    "NettyConnectorFactory)?scheme=tcp&port=61616&host=10-0-0-1"
 )
 
 
@@ -28,9 +29,12 @@ TEXT = (
 @pytest.mark.parametrize("stay", [False, True])
 def test_a_node_that_is_seen_is_no_ground_to_take_over_and_one_to_stay(handler: str, stay: bool) -> None:
     asked = QuorumVote(handler=handler, vote=stay, node="n")
-    there, gone = voted(asked, WHERE), voted(asked, None)
+    there, gone = voted(asked, WHERE, Seen.HERE), voted(asked, WHERE, Seen.GONE)
     assert (there.handler, there.vote, there.node, there.connector) == (handler, stay, "n", TEXT)
     assert (gone.handler, gone.vote, gone.node, gone.connector) == (handler, not stay, "n", None)
+    sought, unplaced = voted(asked, WHERE, Seen.SOUGHT), voted(asked, None, Seen.HERE)
+    assert (sought.vote, sought.connector) == (stay, TEXT), "who may be there is there"
+    assert (unplaced.vote, unplaced.connector) == (stay, None)
 
 
 def test_the_order_is_that_of_a_java_map() -> None:
@@ -58,7 +62,20 @@ def test_passwords_are_hidden_and_what_artemis_does_not_know_comes_last() -> Non
         ],
     )
     text = text_of(made)
-    assert text.startswith("TransportConfiguration(name=c, factory=a-b) ?")
+    assert text.startswith("TransportConfiguration(name=c, factory=a-b)?")
     assert "keyStorePassword=****" in text
     assert text.endswith("&zeta=1-5")
-    assert text_of(Connector("c", "a.b", [])) == "TransportConfiguration(name=c, factory=a-b) "
+    assert text_of(Connector("c", "a.b", [])) == "TransportConfiguration(name=c, factory=a-b)"
+
+
+def test_the_text_is_what_artemis_2_42_writes() -> None:
+    """Of ``tcp://10.228.0.2:61616?tcpNoDelay=true&keyStorePassword=x&zeta=1.5&sslEnabled=false``, run beside it."""
+    parameters = {"tcpNoDelay": "true", "host": "10.228.0.2", "sslEnabled": "false", "port": "61616"}
+    made = Connector("p", FACTORY, [Parameter(name, PARAMETER_TEXT, value) for name, value in parameters.items()])
+    made.parameters.append(Parameter("keyStorePassword", PARAMETER_TEXT, "x"))
+    made.parameters.append(Parameter("zeta", PARAMETER_TEXT, "1.5", extra=True))
+    assert text_of(made) == (
+        "TransportConfiguration(name=p, factory=org-apache-activemq-artemis-core-remoting-impl-netty-"
+        "NettyConnectorFactory)?port=61616&keyStorePassword=****&sslEnabled=false&host=10-228-0-2&tcpNoDelay=true"
+        "&zeta=1-5"
+    )
