@@ -48,6 +48,20 @@ def takes_address(policy: AddressPolicy, address: str) -> bool:
     return _takes(policy.includes, policy.excludes, address, "")
 
 
+def may_share(first: QueuePolicy, second: QueuePolicy) -> bool:
+    """Return whether a queue may be meant by both, as far as their patterns tell: a pattern is tried as a name."""
+    alike = [
+        one for one in first.includes or (Match(),) for other in second.includes or (Match(),) if _overlap(one, other)
+    ]
+    excludes = (*first.excludes, *second.excludes)
+    return any(not _one_of(excludes, one.address, one.queue) for one in alike)
+
+
+def _overlap(one: Match, other: Match) -> bool:
+    pairs = ((one.address, other.address), (one.queue, other.queue))
+    return all(not a or not b or matches(a, b, MIXED) or matches(b, a, MIXED) for a, b in pairs)
+
+
 def _takes(includes: tuple[Match, ...], excludes: tuple[Match, ...], address: str, queue: str) -> bool:
     if is_own(address) or _one_of(excludes, address, queue):
         return False

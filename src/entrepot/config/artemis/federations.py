@@ -19,6 +19,7 @@ from entrepot.cluster.federation.options import (
     UpstreamEntry,
     UpstreamOptions,
 )
+from entrepot.cluster.federation.policies import may_share
 from entrepot.config.artemis.bridges import heard_in, place_called, places_of
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.peering import Peering
@@ -35,6 +36,7 @@ def federations(reader: PartReader, core: Bean, peering: Peering) -> FederationE
     found: dict[str, UpstreamEntry] = {}
     deployed: dict[str, DownstreamEntry] = {}
     named: dict[str, None] = {}
+    beans: dict[str, Bean] = {}
     for bean in [] if below is None else below.many("federation"):
         name = bean.text("name")
         if not name:
@@ -45,11 +47,44 @@ def federations(reader: PartReader, core: Bean, peering: Peering) -> FederationE
             named[name] = None
             federation = _Federation(reader, bean, peering)
             federation.read()
+            beans |= federation.beans
             found |= federation.upstreams
             deployed |= federation.downstreams
+    for entry in deployed.values():
+        _check_rounds(reader, beans[entry.name], entry, list(found.values()))
     return FederationEntries(
         upstreams=tuple(found.values()), downstreams=tuple(deployed.values()), deployers=_deployers(below)
     )
+
+
+def _check_rounds(reader: PartReader, bean: Bean, downstream: DownstreamEntry, upstreams: list[UpstreamEntry]) -> None:
+    """Warn of a broker that is told to fetch what is fetched from it, where a fetch comes before readers.
+
+    ``bean`` is the element of ``downstream``. Only a downstream shows both ways: an upstream's own file is not at hand.
+    """
+    for upstream in upstreams:
+        if not _meet(upstream, downstream):
+            continue
+        for ours in upstream.queues:
+            for theirs in downstream.queues:
+                over = max(ours.priority + upstream.options.priority, theirs.priority + downstream.options.priority)
+                if over > 0 and may_share(ours, theirs):
+                    reader.warn(
+                        bean,
+                        f"this broker and {downstream.name!r} fetch the same queues from each other "
+                        f"(policies {theirs.name!r} and {ours.name!r} of {upstream.name!r}), {over} before readers: "
+                        "messages may go round for ever",
+                        "leave priority-adjustment below 0 at both",
+                    )
+                    return
+
+
+def _meet(upstream: UpstreamEntry, downstream: DownstreamEntry) -> bool:
+    """Return whether both are one broker, as far as a file says it."""
+    if upstream.group or downstream.group:
+        return upstream.group == downstream.group
+    dialled = {(place.host, place.port) for place in upstream.places}
+    return any((place.host, place.port) in dialled for place in downstream.places)
 
 
 def _deployers(below: Bean | None) -> tuple[str, ...]:
@@ -70,6 +105,7 @@ class _Federation:
         self.sets: Final[dict[str, Bean]] = {}
         self.upstreams: Final[dict[str, UpstreamEntry]] = {}
         self.downstreams: Final[dict[str, DownstreamEntry]] = {}
+        self.beans: Final[dict[str, Bean]] = {}  # the elements of downstreams, by their names
 
     def read(self) -> None:
         """Find its upstreams and downstreams that can be dialled."""
@@ -95,6 +131,7 @@ class _Federation:
             if made is not None:
                 self._check_name(one, made, self.downstreams)
                 self.downstreams[made.name] = made
+                self.beans[made.name] = one
 
     def _check_name(self, bean: Bean, entry: UpstreamEntry, known: Mapping[str, UpstreamEntry]) -> None:
         if entry.name in known:

@@ -7,6 +7,7 @@ import pytest
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.cluster.federation.options import AddressPolicy, DownstreamEntry, Match, QueuePolicy, UpstreamEntry
 from entrepot.config.artemis.federation_elements import FEDERATION_KINDS
+from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, changes
 from entrepot.config.vocabulary import Does
 
@@ -226,3 +227,64 @@ def test_who_may_deploy_is_said_by_roles_and_changes_live() -> None:
     had, has = of(""), of(' downstream-authorization="a, b,c"')
     assert (had.federations.deployers, has.federations.deployers) == ((), ("a", "b", "c"))
     assert [(change.what, change.live) for change in changes(had, has)] == [("downstream-authorization", True)]
+
+
+def both_ways(up: str, down: str, policies: str = POLICIES) -> list[str]:
+    """Return the warnings of a file that fetches from a broker, and has that one fetch from here."""
+    inside = (
+        f'<upstream name="U" {up}>{STATIC}<policy ref="Q"/></upstream>'
+        f'<downstream name="D" {down}>{STATIC}{BACK}<policy ref="R"/></downstream>{policies}'
+    )
+    found = read(document(text(inside))).findings.of(Severity.WARNING)
+    return [each.what for each in found if "for ever" in each.what and each.line > 0]
+
+
+def queues(q: str, r: str, of_q: str = "", of_r: str = "") -> str:
+    return f'<queue-policy name="Q" {of_q}>{q}</queue-policy><queue-policy name="R" {of_r}>{r}</queue-policy>'
+
+
+ORDERS = '<include queue-match="orders.#"/>'
+ONE = '<include queue-match="orders.a"/>'
+BILLS = '<include queue-match="bills"/>'
+OVER = 'priority-adjustment="2"'
+
+
+@pytest.mark.parametrize(
+    ("up", "down", "policies"),
+    [
+        ("", "", queues(ORDERS, ONE, OVER)),
+        ("", "", queues(ORDERS, ONE, "", OVER)),
+        ("", "", queues("", "", OVER)),
+        (OVER, "", queues(ONE, ORDERS)),
+        ("", OVER, queues(ONE, ORDERS)),
+    ],
+)
+def test_two_that_fetch_one_queue_from_each_other_before_readers_are_warned_of(
+    up: str, down: str, policies: str
+) -> None:
+    (message,) = both_ways(up, down, policies)
+    assert "'F/downstream/D'" in message
+    assert "'F/U'" in message
+
+
+@pytest.mark.parametrize(
+    ("up", "policies"),
+    [
+        ("", queues(ORDERS, ONE)),
+        ('priority-adjustment="1"', queues(ORDERS, ONE)),
+        (OVER, queues(ORDERS, BILLS)),
+        (OVER, queues(ORDERS, ONE + '<exclude queue-match="orders.#"/>')),
+    ],
+)
+def test_two_that_fetch_behind_readers_or_other_queues_are_not(up: str, policies: str) -> None:
+    assert both_ways(up, "", policies) == []
+
+
+def test_two_brokers_are_not_warned_of_for_each_other() -> None:
+    near = "<static-connectors><connector-ref>far</connector-ref></static-connectors>"
+    other = "<static-connectors><connector-ref>other</connector-ref></static-connectors>"
+    inside = (
+        f'<upstream name="U" {OVER}>{near}<policy ref="Q"/></upstream>'
+        f'<downstream name="D">{other}{BACK}<policy ref="R"/></downstream>{queues(ORDERS, ONE)}'
+    )
+    assert not [each for each in read(document(text(inside))).findings.of(Severity.WARNING) if "for ever" in each.what]
