@@ -170,3 +170,13 @@ def test_a_backup_that_is_cut_off_from_the_primary_alone_does_not(cluster: Clust
     assert "whether its backup may take over: that node is here, so no" in said
     assert "whether it may stay primary: that node is here, so yes" in said
     assert "is not seen from here" not in said
+
+
+@pytest.mark.timeout(700)
+def test_a_backup_that_asks_ours_for_its_data_looks_elsewhere(cluster: Cluster) -> None:
+    """It takes whichever node it hears of first, and waits for its answer."""
+    cluster.ours()
+    cluster.artemis("b", "backup", f"{VOTES}<allow-failback>false</allow-failback>")
+    until(lambda: "its data are asked for" in cluster.log("o"), "the backup asks ours", 60.0)
+    cluster.artemis("p", "primary", VOTES)
+    until(cluster.in_sync, "the backup is in sync", PATIENCE_S)

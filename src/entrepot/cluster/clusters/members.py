@@ -145,6 +145,15 @@ class Members(Membership, Overseer):
         else:
             self.backups.asked(onlooker, packet)
 
+    def follow(self, onlooker: Onlooker) -> None:
+        """A backup of Artemis is sent elsewhere; operators are told, once for each place."""
+        place = onlooker.called().rpartition(":")[0]
+        self._say_once(
+            f"follow {place}",
+            f"{place}: its data are asked for by a backup of Artemis, whose replication is not spoken here: it is sent "
+            "elsewhere. Give it and its primary a <group-name>",
+        )
+
     def vote(self, packet: QuorumVote) -> QuorumVoteReply | None:
         """Say of a node what this one sees of it; operators are told who asked for what, once."""
         member = self.topology.members.get(packet.node)

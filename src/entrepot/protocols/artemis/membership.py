@@ -96,6 +96,9 @@ class Membership:
         """A peer that was admitted wants a backup hosted: not here, where there is no cluster."""
         onlooker.hosted(False)
 
+    def follow(self, onlooker: Onlooker) -> None:
+        """A peer that was admitted wants this broker's data, as Artemis replicates them: it is refused (5.2.12)."""
+
     def vote(self, packet: QuorumVote) -> QuorumVoteReply | None:
         """Say who is primary for a node, to a peer that was admitted; None: there is no cluster to vote in."""
         return None

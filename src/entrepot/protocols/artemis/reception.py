@@ -23,6 +23,8 @@ from entrepot.protocols.artemis.commanding import Commands
 from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.options import VERSION_NEWEST, VERSION_OLDEST, CoreOptions
 from entrepot.protocols.artemis.packets import (
+    BackupRegistration,
+    BackupRegistrationFailed,
     BackupRequest,
     BackupResponse,
     CheckForFailover,
@@ -53,7 +55,7 @@ from entrepot.protocols.artemis.refusals import (
     CoreRefused,
 )
 from entrepot.protocols.artemis.replies import exception_of
-from entrepot.protocols.artemis.schema import REQUEST_BACKUP, WHO_IS_PRIMARY
+from entrepot.protocols.artemis.schema import ALREADY_REPLICATING, REQUEST_BACKUP, WHO_IS_PRIMARY
 from entrepot.protocols.artemis.session import CoreConnection, CoreSession
 from entrepot.protocols.serving.confirmations import Confirmation
 from entrepot.protocols.serving.guiding import guided
@@ -215,6 +217,9 @@ class Reception:
             membership.take_over(packet.scaled_down)
         elif isinstance(packet, BackupRequest) and connection.admitted:
             membership.host(connection.look(), packet)
+        elif isinstance(packet, BackupRegistration) and connection.admitted:
+            membership.follow(connection.look())
+            connection.say(BackupRegistrationFailed(problem=ALREADY_REPLICATING), CLUSTER)
         elif isinstance(packet, QuorumVote) and connection.admitted:
             self._vote(packet)
 

@@ -138,6 +138,8 @@ class Packet(msgspec.Struct, frozen=True):
 
 REQUEST_BACKUP: Final = "RequestBackupQuorumVote"
 """The handler of the vote that asks who could host one more backup; its body is another one."""
+ALREADY_REPLICATING: Final = 2
+"""Of BACKUP_REGISTRATION_FAILED: with it alone a backup looks for another node; with none it waits for ever."""
 WHO_IS_PRIMARY: Final = ("PrimaryFailoverQuorumVote", "LiveFailoverQuorumVote")
 """Handlers of votes on who is primary, the second of older brokers. The answer has the name of the question."""
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from clustered import Cluster
+from entrepot.cluster.clusters.contact import Opened
 from entrepot.cluster.clusters.sight import Seen
 from entrepot.cluster.clusters.voting import as_hashed, text_of, voted
-from entrepot.protocols.artemis.packets import QuorumVote
+from entrepot.protocols.artemis.packets import BackupRegistration, BackupRegistrationFailed, Packet, QuorumVote
 from entrepot.protocols.artemis.primitives import PARAMETER_INT, PARAMETER_TEXT, Connector, Parameter
+from entrepot.protocols.artemis.schema import ALREADY_REPLICATING
 
 FACTORY = "org.apache.activemq.artemis.core.remoting.impl.netty.NettyConnectorFactory"
 WHERE = Connector(
@@ -79,3 +82,28 @@ def test_the_text_is_what_artemis_2_42_writes() -> None:
         "NettyConnectorFactory)?port=61616&keyStorePassword=****&sslEnabled=false&host=10-228-0-2&tcpNoDelay=true"
         "&zeta=1-5"
     )
+
+
+@pytest.mark.parametrize("admitted", [True, False])
+def test_a_backup_of_artemis_that_asks_for_the_data_is_sent_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, admitted: bool
+) -> None:
+    """One that gets no answer waits for ever; who did not show the credentials is not heard."""
+    world = Cluster()
+    asking, asked = world.node(0, [1]), world.node(1, [])
+    asking.start()
+    asked.start()
+    world.wait(1500)
+    (contact,) = asking.connection.contacts.values()
+    (cable,) = [one for one in world.cables if one.owner is contact]
+    cable.server.admitted = admitted
+    heard: list[Packet] = []
+    monkeypatch.setattr(Opened, "told", lambda opened, client, packet: heard.append(packet))
+    opened = contact._opened  # what a real backup says over a connection of its own
+    assert opened is not None
+    for _ in range(2):
+        asking.act(lambda: opened.say(BackupRegistration(user="cluster", password="secret", connector=WHERE)))
+        world.wait(100)
+    refused = [one.problem for one in heard if isinstance(one, BackupRegistrationFailed)]
+    assert refused == ([ALREADY_REPLICATING] * 2 if admitted else [])
+    assert len([one for one in asked.said if "its data are asked for" in one]) == int(admitted), "said once"
