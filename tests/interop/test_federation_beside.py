@@ -95,16 +95,18 @@ class Pair:
         asyncio.run(play())
 
     def read(self, broker: Artemis | Entrepot, where: str, most: int, patience: float = PATIENCE_S) -> list[Any]:
-        """Return what is in a queue, at least as many as ``most`` if they come in time, and all that is."""
+        """Return what is in a queue, at least ``most`` that differ if they come in time, and all that is."""
         found: list[Any] = []
+        differ: set[str] = set()  # what comes twice is not what is waited for
 
         async def play() -> None:
             async with asyncio.timeout(120), session(broker) as one, one.consumer(where) as consumer:
                 while True:
-                    message = await consumer.receive(patience if len(found) < most else 1.0)
+                    message = await consumer.receive(patience if len(differ) < most else 1.0)
                     if message is None:
                         return
                     found.append(message.body)
+                    differ.add(repr(message.body))
 
         asyncio.run(play())
         return found
