@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 
 def rewrite(file: Path, text: str, mode: int) -> None:
     """Have ``text`` in ``file``, on disk, with the rights ``mode``; a crash leaves what was there. Raises OSError."""
+    import tempfile  # noqa: PLC0415 - every broker has folders whose names are synced, and few rewrite a file
+
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as target:
