@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -76,9 +77,57 @@ class Dialled(LinkPort):
         del self.told[:-TOLD_KEPT]
 
 
+Perform = Callable[[Dialled, list[Effect]], None]
+Say = Callable[[str, str], None]
+"""Takes what an operator should know: who, and what."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Driven(Dialled):
+    """One whose decisions a driver performs, and which tells the operator by the name of its link."""
+
+    def __init__(self, broker: BrokerCore, link: LinkCore, driver: Perform, say: Say) -> None:
+        """``driver`` performs what the link decides; ``say``: what an operator should know."""
+        super().__init__(broker, link)
+        self._driver: Final = driver
+        self._say: Final = say
+
+    def now(self) -> Instant:
+        """Return the time of this turn."""
+        return int(self.broker.now)
+
+    def say(self, what: str) -> None:
+        """Tell the operator."""
+        self._say(self.link.name, what)
+        self.note_told(what)
+
+    def perform(self, effects: list[Effect]) -> None:
+        """Have done what the link decided, and see when it wants to be called again."""
+        if effects:
+            self._driver(self, effects)
+        self.watch()
+
+
 def is_stalled(link: LinkCore) -> bool:
     """Return whether the other broker lives and confirms nothing."""
     return bool(link.supervision.stalled_since) and link.state is State.OPEN
+
+
+def report_at_rest(
+    name: str, kind: str, place: str, state: str, since_ms: int, *, initiator: bool
+) -> dict[str, object]:
+    """Return what is to be told of one that has no link; ``since_ms``: how long it has none, -1: it never had one."""
+    return {
+        "connector": name,
+        "kind": kind,
+        "peer": "",
+        "peer_url": "",
+        "place": place,
+        "state": state,
+        "initiator": initiator,
+        "duplex": False,
+        "since_ms": since_ms,
+    }
 
 
 def link_report(link: LinkCore, now: Instant) -> dict[str, object]:

@@ -6,13 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from entrepot.base.environment import Duration, Instant
-from entrepot.cluster.dialled import Dialled
-from entrepot.cluster.link import Effect
+from entrepot.cluster.dialled import Perform, Say
 from entrepot.core.broker import BrokerCore
-
-Perform = Callable[[Dialled, list[Effect]], None]
-Say = Callable[[str, str], None]
-"""Takes what an operator should know: who, and what."""
 
 
 class Fetcher(Protocol):

@@ -28,9 +28,9 @@ from entrepot.cluster.broker_connections.feed import QueueFeed
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.broker_connections.wanted import Wanted, Wish
 from entrepot.cluster.carrying.bridge import has_letters
-from entrepot.cluster.dialled import Dialled, link_report
+from entrepot.cluster.dialled import Driven, Perform, Say, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
-from entrepot.cluster.link import Effect, LinkCore, State, returned
+from entrepot.cluster.link import LinkCore, State, returned
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Objection, Pause
@@ -55,8 +55,6 @@ HALTED: Final = (
     (STREAMING, "a large message is on its way, and nothing may come between", "wait, or look at the network between"),
 )
 """Why an open connection takes nothing, and what helps."""
-Say = Callable[[str, str], None]
-Perform = Callable[[Dialled, list[Effect]], None]
 
 
 class _Look(Alarm):
@@ -178,14 +176,14 @@ class Refusals:
         return self.whys.get(key, "")
 
 
-class BrokerConnection(Dialled):
+class BrokerConnection(Driven):
     """One of them, while it is started. ``feeds``, ``takings``: by the keys of what is wanted."""
 
     def __init__(
         self, broker: BrokerCore, entry: AmqpConnectionEntry, link: LinkCore, driver: Perform, say: Say
     ) -> None:
         """``driver`` performs what the link decides; ``say``: what an operator should know: who, and what."""
-        super().__init__(broker, link)
+        super().__init__(broker, link, driver, say)
         self.entry: Final = entry
         self.caller: AmqpCaller | None = None
         self.feeds: dict[str, QueueFeed] = {}
@@ -194,26 +192,9 @@ class BrokerConnection(Dialled):
         self.parted: Callable[[], object] = _nothing  # called when it has ended for good
         self.refusals: Final = Refusals()
         self.wanted: Final = Wanted(list(entry.elements), self.soon)
-        self._driver: Final = driver
-        self._say: Final = say
         self._look: _Look | None = None
         self._leaving = False
         link.port = self
-
-    def now(self) -> Instant:
-        """Return the time of this turn."""
-        return int(self.broker.now)
-
-    def say(self, what: str) -> None:
-        """Tell the operator."""
-        self._say(self.link.name, what)
-        self.note_told(what)
-
-    def perform(self, effects: list[Effect]) -> None:
-        """Have done what the link decided, and see when it wants to be called again."""
-        if effects:
-            self._driver(self, effects)
-        self.watch()
 
     # -- its life ------------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
-from entrepot.cluster.broker_connections.connection import BrokerConnection, Perform, Say
+from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
+from entrepot.cluster.dialled import Perform, Say, report_at_rest
 from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.session import NEVER
@@ -83,14 +84,5 @@ class AmqpConnector:
         """Return what an operator wants to know of it."""
         if self.connection is not None:
             return self.connection.report(now)
-        return {
-            "connector": self.name,
-            "kind": "amqp",
-            "peer": "",
-            "peer_url": "",
-            "place": self.place,
-            "state": "stopped",
-            "initiator": True,
-            "duplex": False,
-            "since_ms": (now - self.since) // MILLISECOND if self.since <= now else -1,
-        }
+        since_ms = (now - self.since) // MILLISECOND if self.since <= now else -1
+        return report_at_rest(self.name, "amqp", self.place, "stopped", since_ms, initiator=True)

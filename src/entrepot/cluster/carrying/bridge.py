@@ -23,9 +23,9 @@ from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.carrying.options import CoreBridgeEntry
-from entrepot.cluster.dialled import Dialled, link_report
+from entrepot.cluster.dialled import Driven, Perform, Say, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
-from entrepot.cluster.link import Effect, LinkCore, State
+from entrepot.cluster.link import LinkCore, State
 from entrepot.cluster.source import Feed, LinkConsumer
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.definition import QueueDefinition
@@ -58,8 +58,6 @@ HALTED: Final = (
 )
 """Why an open link takes nothing, and what helps."""
 PREFETCH: Final = 2_000  # messages on their way; far fewer than the duplicate ids that an address remembers
-Say = Callable[[str, str], None]
-Perform = Callable[[Dialled, list[Effect]], None]
 
 
 class QueueFeed(Feed):
@@ -169,7 +167,7 @@ class _Ears(CarrierPort):
         bridge.perform(bridge.link.failed(bridge.attempt, why, bridge.now()))
 
 
-class CoreBridge(Dialled):
+class CoreBridge(Driven):
     """One connection of one bridge. ``attempt``: the link's number of the connection that the carrier has."""
 
     def __init__(
@@ -182,12 +180,11 @@ class CoreBridge(Dialled):
         say: Say,
     ) -> None:
         """``driver`` performs what the link decides; ``say``: what an operator should know: who, and what."""
-        super().__init__(broker, link)
+        super().__init__(broker, link, driver, say)
         options = entry.options
         self.options: Final = options
         self.selector: Final = entry.selector
         self.clustered: Final = entry.clustered
-        self.driver: Final = driver
         self.attempt = 0
         self.feed: QueueFeed | None = None
         self.parted: Callable[[], object] = _nothing  # called when it has ended for good
@@ -201,27 +198,11 @@ class CoreBridge(Dialled):
             route=entry.route,
         )
         self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
-        self._say: Final = say
         self._look: _Look | None = None
         self._open = False  # it was said that it is
         self._refused = 0  # the message that was refused last
         self._refusals = 0  # one after the other
         link.port = self
-
-    def now(self) -> Instant:
-        """Return the time of this turn."""
-        return int(self.broker.now)
-
-    def say(self, what: str) -> None:
-        """Tell the operator."""
-        self._say(self.link.name, what)
-        self.note_told(what)
-
-    def perform(self, effects: list[Effect]) -> None:
-        """Have done what the link decided, and see when it wants to be called again."""
-        if effects:
-            self.driver(self, effects)
-        self.watch()
 
     # -- its life ------------------------------------------------------------------------------------------------------
 

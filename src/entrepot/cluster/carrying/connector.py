@@ -7,9 +7,10 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.carrying.bridge import CoreBridge, Perform, Say
+from entrepot.cluster.carrying.bridge import CoreBridge
 from entrepot.cluster.carrying.options import CoreBridgeEntry
 from entrepot.cluster.carrying.terms import FOREVER
+from entrepot.cluster.dialled import Perform, Say
 from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore

@@ -18,10 +18,9 @@ from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.carrying.demand import ReaderDemand, Wanted
 from entrepot.cluster.carrying.draw_options import DrawEntry
-from entrepot.cluster.dialled import Dialled, link_report
-from entrepot.cluster.fetching import Perform, Say
+from entrepot.cluster.dialled import Driven, Perform, Say, link_report, report_at_rest
 from entrepot.cluster.flow import NO_CREDIT
-from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
+from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
@@ -95,7 +94,7 @@ class _Ears(DrawerPort):
         bridge.perform(bridge.link.failed(bridge.attempt, why, bridge.now()))
 
 
-class DrawnBridge(Dialled):
+class DrawnBridge(Driven):
     """One connection to one Artemis. ``attempt``: the link's number of the connection that the drawer has."""
 
     def __init__(
@@ -111,10 +110,9 @@ class DrawnBridge(Dialled):
 
         ``parted`` is called when it has ended for good.
         """
-        super().__init__(broker, link)
+        super().__init__(broker, link, driver, say)
         options = entry.options
         self.entry: Final = entry
-        self.driver: Final = driver
         self.attempt = 0
         self.drawing: Final[dict[str, Draw]] = {}  # by what is wanted
         self.demand: Final = ReaderDemand(options.only, options.back, self.soon)
@@ -130,7 +128,6 @@ class DrawnBridge(Dialled):
             ttl_ms=options.ttl // MILLISECOND,
         )
         self._parted: Final = parted
-        self._say: Final = say
         self._look: _Look | None = None
         self._again: dict[str, Instant] = {}  # asked for again then: it was not there, or was refused
         self._said: dict[str, str] = {}
@@ -138,21 +135,6 @@ class DrawnBridge(Dialled):
         self._leaving = False
         self._ended = False
         link.port = self
-
-    def now(self) -> Instant:
-        """Return the time of this turn."""
-        return int(self.broker.now)
-
-    def say(self, what: str) -> None:
-        """Tell the operator."""
-        self._say(self.link.name, what)
-        self.note_told(what)
-
-    def perform(self, effects: list[Effect]) -> None:
-        """Have done what the link decided, and see when it wants to be called again."""
-        if effects:
-            self.driver(self, effects)
-        self.watch()
 
     # -- its life ------------------------------------------------------------------------------------------------------
 
@@ -359,17 +341,8 @@ class DrawConnector:
         """Return what an operator wants to know of it."""
         if self.bridge is not None:
             return self.bridge.report(now)
-        return {
-            "connector": self.name,
-            "kind": "artemis",
-            "peer": "",
-            "peer_url": "",
-            "place": self.place,
-            "state": self.state,
-            "initiator": False,
-            "duplex": False,
-            "since_ms": (now - self.since) // MILLISECOND if self.since <= now else -1,
-        }
+        since_ms = (now - self.since) // MILLISECOND if self.since <= now else -1
+        return report_at_rest(self.name, "artemis", self.place, self.state, since_ms, initiator=False)
 
     def leave(self, now: Instant) -> None:
         """End it when all that was taken is acknowledged. It may be started again."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.cluster.dialled import Perform, Say
 from entrepot.cluster.federation.options import UpstreamEntry
 from entrepot.cluster.federation.peer import PeerConnector
 from entrepot.cluster.federation.upstream import Upstream
-from entrepot.cluster.fetching import Perform, Say
 from entrepot.cluster.link import LinkCore, State
 from entrepot.core.broker import BrokerCore
 

@@ -12,11 +12,10 @@ from typing import Final
 
 from entrepot.base.environment import KIB, Instant
 from entrepot.base.uri import authority
-from entrepot.cluster.dialled import link_report
+from entrepot.cluster.dialled import Perform, Say, link_report
 from entrepot.cluster.federation.description import described
 from entrepot.cluster.federation.options import DownstreamEntry
 from entrepot.cluster.federation.peer import SESSIONS, FederationPeer, PeerConnector
-from entrepot.cluster.fetching import Perform, Say
 from entrepot.cluster.link import LinkCore, State
 from entrepot.core.broker import BrokerCore
 from entrepot.model.ids import UUID_OCTETS, uuid_text

@@ -10,10 +10,9 @@ from typing import Final, Generic, TypeVar
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.dialled import Dialled
+from entrepot.cluster.dialled import Driven, Perform, Say, report_at_rest
 from entrepot.cluster.federation.options import UpstreamEntry
-from entrepot.cluster.fetching import Perform, Say
-from entrepot.cluster.link import Effect, LinkCore, LinkOptions
+from entrepot.cluster.link import LinkCore, LinkOptions
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
@@ -51,7 +50,7 @@ class _Ears(ClientPort):
         self._peer.perform(self._peer.link.failed(self._attempt, why, self._peer.now()))
 
 
-class FederationPeer(Dialled):
+class FederationPeer(Driven):
     """One of one federation, while it is started. ``client``: the connection, while there is one that is of use."""
 
     word = "peer"
@@ -59,29 +58,12 @@ class FederationPeer(Dialled):
 
     def __init__(self, broker: BrokerCore, entry: UpstreamEntry, link: LinkCore, driver: Perform, say: Say) -> None:
         """``driver`` performs what the link decides; ``say``: what an operator should know: who, and what."""
-        super().__init__(broker, link)
+        super().__init__(broker, link, driver, say)
         self.entry: Final = entry
         self.client: CoreClient | None = None
         self.node = ""
-        self._driver: Final = driver
-        self._say: Final = say
         self._pings = 0
         link.port = self
-
-    def now(self) -> Instant:
-        """Return the time of this turn."""
-        return int(self.broker.now)
-
-    def say(self, what: str) -> None:
-        """Tell the operator."""
-        self._say(self.entry.name, what)
-        self.note_told(what)
-
-    def perform(self, effects: list[Effect]) -> None:
-        """Have done what the link decided, and see when it wants to be called again."""
-        if effects:
-            self._driver(self, effects)
-        self.watch()
 
     def begin(self, now: Instant) -> None:
         """Dial."""
@@ -237,14 +219,5 @@ class PeerConnector(Generic[Entry, Peer]):
         """Return what an operator wants to know, as the peer reports it, or little where it is stopped."""
         if self.peer is not None:
             return self.peer.report(now)
-        return {
-            "connector": self.name,
-            "kind": self.kind,
-            "peer": "",
-            "peer_url": "",
-            "place": self.place,
-            "state": "stopped",
-            "since_ms": (now - self.since) // MILLISECOND if self.since <= now else -1,
-            "initiator": True,
-            "duplex": False,
-        }
+        since_ms = (now - self.since) // MILLISECOND if self.since <= now else -1
+        return report_at_rest(self.name, self.kind, self.place, "stopped", since_ms, initiator=True)

@@ -9,12 +9,11 @@ from collections import deque
 from typing import Final
 
 from entrepot.base.environment import Instant
-from entrepot.cluster.dialled import link_report
+from entrepot.cluster.dialled import Perform, Say, link_report
 from entrepot.cluster.federation.demand import Demand
 from entrepot.cluster.federation.options import UpstreamEntry
 from entrepot.cluster.federation.peer import SESSIONS, FederationPeer
 from entrepot.cluster.federation.reader import Company, RemoteReader
-from entrepot.cluster.fetching import Perform, Say
 from entrepot.cluster.link import LinkCore
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.client import CoreClient
