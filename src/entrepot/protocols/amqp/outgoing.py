@@ -206,31 +206,14 @@ class Feed(ServedSubscription):
     def pour(self) -> None:
         """Write the next frames of a message, as far as the session and the socket take them."""
         session = self.session
-        connection = session.connection
         outlet = self.outlet
         while not outlet.choked and session.window > 0:
             outflow = self.outflow
             if outflow is None:
                 return
-            first = outflow.delivery >= 0
-            try:
-                piece = outflow.piece(connection.frame_max - (TRANSFER_OCTETS if first else LATER_OCTETS))
-            except StorageError as error:  # in the middle of a message: nothing can be said any more
-                outflow.lost()
-                connection.give_up(f"a body cannot be read: {error}")
+            if not write_piece(session, self.link.handle, outflow, not self.tracked):
                 return
-            last = outflow.is_done()
-            handle = self.link.handle
-            if first:
-                delivery = outflow.delivery
-                outflow.delivery = -1
-                connection.encoder.transfer(
-                    outlet.out, session.channel, handle, delivery, not self.tracked, not last, piece
-                )
-            else:
-                later = Transfer(handle=handle, more=not last)
-                connection.encoder.write_with(outlet.out, session.channel, later, piece)
-            if last:
+            if outflow.is_done():
                 self.outflow = None
                 outflow.finish()
             session.sent_frame()
@@ -354,3 +337,27 @@ class Outgoing(Link):
                 del session.unsettled[delivery]
         feed.outlet.starve(feed)
         session.connection.broker.unsubscribe(feed, last_delivered)
+
+
+def write_piece(session: AmqpSession, handle: i64, outflow: Piecemeal, settled: bool) -> bool:
+    """Write the next frame of a message over the link ``handle``; ``settled``: nobody is to answer it.
+
+    False: its body cannot be read, and the connection is given up: in the middle of a message nothing can be said.
+    """
+    connection = session.connection
+    first = outflow.delivery >= 0
+    try:
+        piece = outflow.piece(connection.frame_max - (TRANSFER_OCTETS if first else LATER_OCTETS))
+    except StorageError as error:
+        outflow.lost()
+        connection.give_up(f"a body cannot be read: {error}")
+        return False
+    more = not outflow.is_done()
+    out = connection.outlet.out
+    if first:
+        delivery = outflow.delivery
+        outflow.delivery = -1
+        connection.encoder.transfer(out, session.channel, handle, delivery, settled, more, piece)
+    else:
+        connection.encoder.write_with(out, session.channel, Transfer(handle=handle, more=more), piece)
+    return True

@@ -11,13 +11,12 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import StorageError
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
 from entrepot.protocols.amqp.codec import TRANSFER_OCTETS
 from entrepot.protocols.amqp.convert import is_large
 from entrepot.protocols.amqp.large import Piecemeal
-from entrepot.protocols.amqp.outgoing import LATER_OCTETS
+from entrepot.protocols.amqp.outgoing import write_piece
 from entrepot.protocols.amqp.performatives import Detach, Flow, Transfer
 from entrepot.protocols.amqp.presenting import passes, presented
 from entrepot.protocols.amqp.primitives import UINT_MAX
@@ -123,26 +122,14 @@ class Sending(Link):
     def pour(self) -> None:
         """Write the next frames of a message, as far as the session and the socket take them."""
         session = self.session
-        connection = session.connection
-        while not connection.outlet.choked and session.window > 0:
+        outlet = session.connection.outlet
+        while not outlet.choked and session.window > 0:
             outflow = self._outflow
             if outflow is None:
                 return
-            first = outflow.delivery >= 0
-            try:
-                piece = outflow.piece(connection.frame_max - (TRANSFER_OCTETS if first else LATER_OCTETS))
-            except StorageError as error:  # in the middle of a message: nothing can be said any more
-                outflow.lost()
-                connection.give_up(f"a body cannot be read: {error}")
+            if not write_piece(session, self.handle, outflow, False):
                 return
             last = outflow.is_done()
-            out = connection.outlet.out
-            if first:
-                delivery = outflow.delivery
-                outflow.delivery = -1
-                connection.encoder.transfer(out, session.channel, self.handle, delivery, False, not last, piece)
-            else:
-                connection.encoder.write_with(out, session.channel, Transfer(handle=self.handle, more=not last), piece)
             if last:
                 self._outflow = None
                 outflow.finish()
