@@ -24,8 +24,7 @@ from entrepot.journal.log import Waiter
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.headers import properties_in
-from entrepot.simulation.networks import Network
-from entrepot.simulation.postings import IDENTITY, LARGE_MAX, PIECE, post
+from entrepot.simulation.postings import LARGE_MAX, PIECE, Posted, post
 from entrepot.simulation.sites import Blueprint, Confirmed, Site
 from entrepot.simulation.subscribers import Reader
 from entrepot.simulation.trial import Trial
@@ -68,12 +67,11 @@ class CarriedSite(Site):
             self.turn(lambda: core.leave(self.world.time))
 
 
-class Carried(Network):
-    """The ledger. ``firm``: what was settled -> under which numbers; ``large``: octets of each large body."""
+class Carried(Posted):
+    """The ledger. ``firm``: what was settled -> under which numbers."""
 
     def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
         self.firm: dict[str, dict[int, None]] = {}
-        self.large: dict[str, int] = {}
         super().__init__(seed, blueprints, lines=lines)
 
     def site(self, name: str, blueprint: Blueprint) -> Site:
@@ -82,11 +80,7 @@ class Carried(Network):
 
     def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader settled a message."""
-        identity = str(properties_in(message.raw)[IDENTITY])
-        rare = message.rare
-        octets = int(rare.large_length) if rare is not None else 0
-        if octets != self.large.get(identity, 0):
-            self.world.violation(f"{identity} has a body of {octets} octets, not {self.large.get(identity, 0)}")
+        identity = self.identity_of(message)
         if any(name.startswith("_AMQ_BRIDGE") for name in properties_in(message.raw)):
             self.world.violation(f"{identity} shows what is between brokers")
         self.seen.setdefault(identity, []).append(site.name)

@@ -27,29 +27,12 @@ from entrepot.protocols.artemis.headers import properties_in
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.simulation.cables import End
-from entrepot.simulation.networks import Network
-from entrepot.simulation.postings import IDENTITY
+from entrepot.simulation.postings import Promised
 from entrepot.simulation.sites import Blueprint, Site
 from entrepot.simulation.subscribers import Reader
 
 CLIENT: Final = "shared"  # the client id of every durable subscriber: one name on two nodes is one subscription
 TOPIC: Final = "topic"
-
-
-class Settled(Waiter):
-    """Notes that a message is settled, on disk."""
-
-    def __init__(self, ledger: dict[str, dict[str, None]], key: str, place: str) -> None:
-        self.ledger = ledger
-        self.key = key
-        self.place = place
-
-    def stored(self, token: bytes) -> None:
-        """No crash takes it back."""
-        self.ledger.setdefault(self.key, {})[self.place] = None
-
-    def store_failed(self, token: bytes, error: Exception) -> None:
-        """It may come again."""
 
 
 class Sure(Waiter):
@@ -149,17 +132,10 @@ class ClusteredSite(Site):
         return {one.name: int(one.count) for one in queues if one.name.startswith(STORE_PREFIX) and one.count}
 
 
-class Clustered(Network):
-    """The ledger. ``wanted``: message -> the subscriptions and queues that must get it; ``firm``: what got it, where.
-
-    ``came``: what was settled at all, as ``message subscription``.
-    """
+class Clustered(Promised):
+    """The ledger: of a topic the subscriptions must get a message, of a queue that one, at whichever node."""
 
     def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
-        self.wanted: dict[str, tuple[str, ...]] = {}
-        self.firm: dict[str, dict[str, None]] = {}
-        self.came: dict[str, None] = {}
-        self.large: dict[str, int] = {}
         self.groups: dict[str, tuple[str, str]] = {}  # message -> its group, and where it was sent
         self.order: dict[tuple[str, str], list[str]] = {}  # of those that came, for the first time, from a queue
         self.unsure: dict[str, dict[str, None]] = {}  # durable subscription -> the sites where it may not be on disk
@@ -171,13 +147,8 @@ class Clustered(Network):
 
     def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader settled a message."""
-        properties = properties_in(message.raw)
-        identity = str(properties[IDENTITY])
-        rare = message.rare
-        octets = int(rare.large_length) if rare is not None else 0
-        if octets != self.large.get(identity, 0):
-            self.world.violation(f"{identity} has a body of {octets} octets, not {self.large.get(identity, 0)}")
-        if any(name.startswith(("_AMQ_BRIDGE", ROUTES)) for name in properties):
+        identity = self.identity_of(message)
+        if any(name.startswith(("_AMQ_BRIDGE", ROUTES)) for name in properties_in(message.raw)):
             self.world.violation(f"{identity} shows what is between nodes")
         if reader.text.startswith(TOPIC):
             what = reader.durable_name or f"{site.name} {reader.key}"
@@ -186,15 +157,7 @@ class Clustered(Network):
         key = f"{identity} {what}"
         if key not in self.came and identity in self.groups and not reader.text.startswith(TOPIC):
             self.order.setdefault(self.groups[identity], []).append(identity)
-        self.came[key] = None
-        self.world.note(f"consumed {key} at {site.name} as {message.number}")
-        assert site.broker is not None
-        site.broker.journal.confirm(Settled(self.firm, key, f"{site.name} {message.number}"), b"")
-
-    def missing(self) -> list[str]:
-        """Return what was promised and has not come."""
-        keys = [f"{identity} {what}" for identity in self.accepted for what in self.wanted[identity]]
-        return [key for key in keys if key not in self.came]
+        self.fulfil(site, key, message)
 
     def torn(self) -> list[str]:
         """Return the groups of which messages of the queue were read at several nodes."""

@@ -8,7 +8,6 @@ that were deployed with the connection that brought them, whatever became of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -26,11 +25,8 @@ from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.headers import properties_in
-from entrepot.simulation.clusters import Settled
 from entrepot.simulation.federation_plans import ADDRESS, QUEUE, SUBSCRIPTION, FederationDraft
-from entrepot.simulation.networks import Network
-from entrepot.simulation.postings import IDENTITY, LARGE_MAX, post
+from entrepot.simulation.postings import LARGE_MAX, Promised, post
 from entrepot.simulation.sites import Blueprint, Confirmed, Site
 from entrepot.simulation.subscribers import Reader
 from entrepot.simulation.trial import Trial
@@ -100,15 +96,8 @@ class FederatedSite(Site):
         ]
 
 
-class Federated(Network):
-    """The ledger. ``wanted``: message -> what must get it; ``firm``: what got it -> where, on disk."""
-
-    def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
-        self.wanted: dict[str, tuple[str, ...]] = {}
-        self.firm: dict[str, dict[str, None]] = {}
-        self.came: dict[str, None] = {}
-        self.large: dict[str, int] = {}
-        super().__init__(seed, blueprints, lines=lines)
+class Federated(Promised):
+    """The ledger."""
 
     def site(self, name: str, blueprint: Blueprint) -> Site:
         """Return a new site."""
@@ -121,21 +110,8 @@ class Federated(Network):
 
     def consumed(self, site: Site, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader settled a message."""
-        identity = str(properties_in(message.raw)[IDENTITY])
-        rare = message.rare
-        octets = int(rare.large_length) if rare is not None else 0
-        if octets != self.large.get(identity, 0):
-            self.world.violation(f"{identity} has a body of {octets} octets, not {self.large.get(identity, 0)}")
-        key = f"{identity} {f'{SUBSCRIPTION} of {site.name}' if reader.durable_name else QUEUE}"
-        self.came[key] = None
-        self.world.note(f"consumed {key} at {site.name} as {message.number}")
-        assert site.broker is not None
-        site.broker.journal.confirm(Settled(self.firm, key, f"{site.name} {message.number}"), b"")
-
-    def missing(self) -> list[str]:
-        """Return what was promised and has not come."""
-        keys = [f"{identity} {what}" for identity in self.accepted for what in self.wanted[identity]]
-        return [key for key in keys if key not in self.came]
+        what = f"{SUBSCRIPTION} of {site.name}" if reader.durable_name else QUEUE
+        self.fulfil(site, f"{self.identity_of(message)} {what}", message)
 
     def check(self) -> None:
         """Ask the links of who did something for their invariants."""

@@ -21,8 +21,8 @@ from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.headers import properties_in
-from entrepot.simulation.clusters import Clustered, ClusteredSite, Settled
-from entrepot.simulation.postings import IDENTITY
+from entrepot.simulation.clusters import Clustered, ClusteredSite
+from entrepot.simulation.postings import IDENTITY, Settled
 from entrepot.simulation.sites import Blueprint, Site
 from entrepot.simulation.subscribers import Reader
 from entrepot.simulation.world import Lots
