@@ -133,6 +133,7 @@ class _File(StreamingResponse):
         self.most: Final = most
         self.note: Final = note
         self.done = 0
+        self.whole = False  # its end was sent
         media, self.first, self.line = FORMATS[kind]
         name = re.sub(r"[^A-Za-z0-9._-]+", "_", queue).strip(".")[:80] or "queue"
         headers = {"Content-Disposition": f'attachment; filename="{name}.{kind}"'}
@@ -156,8 +157,6 @@ class _File(StreamingResponse):
             self.exports.running -= 1
             self.note(failed, f"{self.done} messages" if failed is None else "")
             await self.look.close()
-
-    whole = False
 
     def _noticing(self, send: Send) -> Send:
         async def noticed(message: Any) -> None:

@@ -105,9 +105,13 @@ class _Keys:
         return found
 
     def _keep(self, text: str, octets: bytes) -> None:
-        if len(text) <= KEY_UNITS_MAX and len(self._octets) < KEYS_KEPT:
-            self._octets[text] = octets
-            self._texts[octets] = text
+        if len(text) > KEY_UNITS_MAX:
+            return
+        if len(self._octets) >= KEYS_KEPT:  # begun anew, or one client's names would keep out all others' for ever
+            self._octets.clear()
+            self._texts.clear()
+        self._octets[text] = octets
+        self._texts[octets] = text
 
 
 _KEYS: Final = _Keys()
