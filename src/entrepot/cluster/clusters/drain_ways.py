@@ -298,9 +298,10 @@ def held_in(broker: BrokerCore) -> dict[int, int]:
 
     What prepared branches hold goes with its branch; what readers hold by lease stays (`drain_stays.py`).
     """
-    found = {int(lease.queue.identity): 0 for lease in broker.leases.held.values()}
+    found: dict[int, int] = {}
     for lease in broker.leases.held.values():
-        found[int(lease.queue.identity)] += lease.held
+        identity = int(lease.queue.identity)
+        found[identity] = found.get(identity, 0) + lease.held
     for branch in broker.branches.prepared.values():
         for hold in branch.holds:
             identity = int(hold.queue.identity)
