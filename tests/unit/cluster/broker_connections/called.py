@@ -8,17 +8,14 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.connector import AmqpConnector
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, AmqpConnectionOptions, Element, Way
-from entrepot.cluster.dialled import Dialled
-from entrepot.cluster.link import Effect
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.convert import message_of
 from entrepot.protocols.amqp.options import AmqpOptions
 from entrepot.protocols.amqp.server import AmqpServerSession
-from entrepot.protocols.failover import Dial, Drop, GiveUp
 from kit import SECOND, Rig
 
-from ..cables import Cable, Cabled, End
+from ..cables import Dialling, End
 from ..carrying.crossed import Taker
 
 PLACE = Endpoint("tcp", "far", 5672)
@@ -26,7 +23,7 @@ TO_Q = Element(way=Way.SENDER, queue="Q")
 FROM_Q = Element(way=Way.RECEIVER, queue="Q")
 
 
-class Called(Cabled):
+class Called(Dialling):
     """``near`` dials ``far``. Options are attributes of `AmqpConnectionOptions`."""
 
     def __init__(
@@ -38,14 +35,10 @@ class Called(Cabled):
         start: bool = True,
         **options: Any,
     ) -> None:
+        super().__init__()
         self.near = Rig(near or {}, seed=1)
         self.far = Rig(far or {}, seed=2)
         self.server_options = AmqpOptions()
-        self.cables: dict[int, Cable] = {}
-        self.dials: list[tuple[Dialled, Dial]] = []
-        self.said: list[str] = []
-        self.given_up: list[str] = []
-        self.reachable = True
         made = AmqpConnectionOptions(**{"name": "A", "retry_interval": SECOND, **options})
         self.entry = AmqpConnectionEntry(options=made, places=(PLACE,), elements=elements)
         self.connector = AmqpConnector(self.entry)
@@ -66,54 +59,12 @@ class Called(Cabled):
         assert self.connector.connection is not None
         return self.connector.connection
 
-    def perform(self, connection: Dialled, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Dial):
-                self.dials.append((connection, effect))
-            elif isinstance(effect, Drop):
-                cable = self.cables.get(effect.attempt)
-                if cable is not None and cable.near.session is not None:
-                    cable.near.session.shut("dropped", self.near.now)
-            elif isinstance(effect, GiveUp):
-                self.given_up.append(effect.why)
-
-    def run(self) -> None:
-        still = 0  # passes in which nothing flowed: what the turns of one of them have written flows in the next
-        for _ in range(400):
-            moved = bool(self.dials)
-            dials, self.dials = self.dials, []
-            for connection, dial in dials:
-                self._dial(connection, dial)
-            for number, cable in list(self.cables.items()):
-                moved = self._flow(number, cable) or moved
-            for rig in (self.near, self.far):
-                rig.turn()
-                while rig.broker.effort.rests:
-                    rig.broker.effort.go_on()
-                    moved = True
-            still = 0 if moved else still + 1
-            if still == 2:
-                if self.connector.connection is not None:
-                    self.connector.connection.link.check()
-                return
-        raise AssertionError("the brokers are never at rest")
-
-    def _dial(self, connection: Dialled, dial: Dial) -> None:
-        if not self.reachable:
-            connection.perform(connection.link.failed(dial.attempt, "nobody answers", self.near.now))
-            return
-        near, far = End(self.near), End(self.far)
-        self.cables[dial.attempt] = Cable(near, far)
-        far.session = self.answer(far, dial.attempt)
-        near.session = connection.greet(near, dial.attempt, dial.place, self.near.now)
+    def check(self) -> None:
+        if self.connector.connection is not None:
+            self.connector.connection.link.check()
 
     def answer(self, far: End, attempt: int) -> AmqpServerSession:
         return AmqpServerSession(far, self.far.broker, self.server_options, attempt, "near")
-
-    def deafen(self) -> None:
-        """What the far broker says is lost from now on, until the connection is cut."""
-        for cable in self.cables.values():
-            cable.answers = False
 
     # -- messages ------------------------------------------------------------------------------------------------------
 

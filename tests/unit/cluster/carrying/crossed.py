@@ -8,8 +8,7 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.bridge import CoreBridge
 from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
-from entrepot.cluster.dialled import Dialled
-from entrepot.cluster.link import Effect, State
+from entrepot.cluster.link import State
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.core.reading.subscription import Subscription
@@ -21,10 +20,9 @@ from entrepot.protocols.artemis.bodies import text_body, text_of
 from entrepot.protocols.artemis.headers import Headers, assembled, body_of, properties_in
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
-from entrepot.protocols.failover import Dial, Drop
 from kit import SECOND, Rig
 
-from ..cables import Cable, Cabled, End
+from ..cables import Cable, Dialling, End
 
 PLACE = Endpoint("tcp", "far", 61616)
 
@@ -52,7 +50,7 @@ class Taker(Subscription):
         return made
 
 
-class Crossed(Cabled):
+class Crossed(Dialling):
     """``near`` has the bridge, ``far`` the server. Options are attributes of `CoreBridgeOptions`."""
 
     def __init__(
@@ -65,14 +63,11 @@ class Crossed(Cabled):
         far: dict[str, str] | None = None,
         **options: Any,
     ):
+        super().__init__()
         self.near = Rig({"Q": {"dead-letter-address": letters}}, seed=1)
         self.far = Rig(seed=2, **(far or {}))
         self.server_options = CoreOptions()
         self.acceptor = CoreAcceptor(self.far.broker)
-        self.cables: dict[int, Cable] = {}
-        self.dials: list[tuple[Dialled, Dial]] = []
-        self.said: list[str] = []
-        self.reachable = True
         self.mute = False  # what the far broker says on an open link is lost
         made = CoreBridgeOptions(**{"name": "B", "queue": "Q", "retry_interval": SECOND, **options})
         self.entry = CoreBridgeEntry(options=made, places=() if group else (PLACE,), selector=selector, group=group)
@@ -90,53 +85,12 @@ class Crossed(Cabled):
     def bridge(self) -> CoreBridge:
         return next(iter(self.connector.bridges.values()))
 
-    def perform(self, bridge: Dialled, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Dial):
-                self.dials.append((bridge, effect))
-            elif isinstance(effect, Drop):
-                cable = self.cables.get(effect.attempt)
-                if cable is not None and cable.near.session is not None:
-                    cable.near.session.shut("dropped", self.near.now)
-
-    def run(self) -> None:
-        """Dial, and let octets flow until nothing moves."""
-        still = 0  # passes in which nothing flowed: what the turns of one of them have written flows in the next
-        for _ in range(200):
-            moved = bool(self.dials)
-            dials, self.dials = self.dials, []
-            for bridge, dial in dials:
-                self._dial(bridge, dial)
-            for number, cable in list(self.cables.items()):
-                moved = self._flow(number, cable) or moved
-            for rig in (self.near, self.far):
-                rig.turn()
-                while rig.broker.effort.rests:
-                    rig.broker.effort.go_on()
-                    moved = True
-            still = 0 if moved else still + 1
-            if still == 2:
-                self.bridge_check()
-                return
-        raise AssertionError("the brokers are never at rest")
-
-    def bridge_check(self) -> None:
+    def check(self) -> None:
         for bridge in self.connector.bridges.values():
             bridge.link.check()
 
-    def _dial(self, bridge: Dialled, dial: Dial) -> None:
-        if not self.reachable:
-            bridge.perform(bridge.link.failed(dial.attempt, "nobody answers", self.near.now))
-            return
-        near, far = End(self.near), End(self.far)
-        self.cables[dial.attempt] = Cable(near, far)
-        near.session = bridge.greet(near, dial.attempt, dial.place, self.near.now)
-        far.session = CoreServerSession(far, self.acceptor, self.server_options, dial.attempt, "near")
-
-    def deafen(self) -> None:
-        """What the far broker says is lost from now on, until the connection is cut."""
-        for cable in self.cables.values():
-            cable.answers = False
+    def answer(self, far: End, attempt: int) -> CoreServerSession:
+        return CoreServerSession(far, self.acceptor, self.server_options, attempt, "near")
 
     def arrives(self, cable: Cable) -> bool:
         return super().arrives(cable) and not (self.mute and self.bridge.link.state is State.OPEN)

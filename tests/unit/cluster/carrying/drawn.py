@@ -7,8 +7,6 @@ from typing import Any
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.draw_options import DrawEntry, DrawOptions
 from entrepot.cluster.carrying.drawing import DrawConnector, DrawnBridge
-from entrepot.cluster.dialled import Dialled
-from entrepot.cluster.link import Effect
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.leases.wanting import LeaseDemand
 from entrepot.core.queue.consumer import BROWSER
@@ -21,26 +19,22 @@ from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, Headers, ass
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
-from entrepot.protocols.failover import Dial, Drop
 from kit import SECOND, Rig
 
-from ..cables import Cable, Cabled, End
+from ..cables import Cable, Dialling, End, rest
 from .crossed import Taker
 
 PLACE = Endpoint("tcp", "far", 61616)
 
 
-class Drawn(Cabled):
+class Drawn(Dialling):
     """``near`` draws what it reads from ``far``, the server. Options are attributes of `DrawOptions`."""
 
     def __init__(self, *, near: dict[str, Any] | None = None, **options: Any) -> None:
+        super().__init__()
         self.near = Rig(seed=1, **(near or {}))
         self.far = Rig(seed=2)
         self.acceptor = CoreAcceptor(self.far.broker)
-        self.cables: dict[int, Cable] = {}
-        self.dials: list[tuple[Dialled, Dial]] = []
-        self.said: list[str] = []
-        self.reachable = True
         self.deaf = False  # what near says is lost, acknowledgements too
         self.stalled = False  # the disk of near answers nothing
         made = DrawOptions(**{"name": "artemis", "retry": SECOND, **options})
@@ -59,23 +53,11 @@ class Drawn(Cabled):
         assert self.connector.bridge is not None
         return self.connector.bridge
 
-    def perform(self, bridge: Dialled, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Dial):
-                self.dials.append((bridge, effect))
-            elif isinstance(effect, Drop):
-                cable = self.cables.get(effect.attempt)
-                if cable is not None and cable.near.session is not None:
-                    cable.near.session.shut("dropped", self.near.now)
-
     def run(self) -> None:
         """Dial, and let octets flow until nothing moves."""
         quiet = 0
         for _ in range(300):
-            moved = bool(self.dials)
-            dials, self.dials = self.dials, []
-            for bridge, dial in dials:
-                self._dial(bridge, dial)
+            moved = self.dial()
             for number, cable in list(self.cables.items()):
                 moved = self._flow(number, cable) or moved
             for rig in (self.near, self.far):
@@ -84,22 +66,14 @@ class Drawn(Cabled):
                     moved = True
                 if rig is self.far or not self.stalled:
                     rig.turn()
-                while rig.broker.effort.rests:
-                    rig.broker.effort.go_on()
-                    moved = True
+                moved = rest(rig) or moved
             quiet = 0 if moved else quiet + 1
             if quiet > 1:  # what the end of a turn caused was looked at, too
                 return
         raise AssertionError("the brokers are never at rest")
 
-    def _dial(self, bridge: Dialled, dial: Dial) -> None:
-        if not self.reachable:
-            bridge.perform(bridge.link.failed(dial.attempt, "nobody answers", self.near.now))
-            return
-        near, far = End(self.near), End(self.far)
-        self.cables[dial.attempt] = Cable(near, far)
-        near.session = bridge.greet(near, dial.attempt, dial.place, self.near.now)
-        far.session = CoreServerSession(far, self.acceptor, CoreOptions(), dial.attempt, "near")
+    def answer(self, far: End, attempt: int) -> CoreServerSession:
+        return CoreServerSession(far, self.acceptor, CoreOptions(), attempt, "near")
 
     def reaches(self, cable: Cable) -> bool:
         return not self.deaf

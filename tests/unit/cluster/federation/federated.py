@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.federation.connector import FederationConnector
 from entrepot.cluster.federation.options import AddressPolicy, QueuePolicy, UpstreamEntry, UpstreamOptions
 from entrepot.cluster.federation.reader import RemoteReader
 from entrepot.cluster.federation.upstream import Upstream
-from entrepot.cluster.link import Effect
 from entrepot.core.queue.queue import Queue
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
@@ -21,13 +19,12 @@ from entrepot.protocols.artemis.bodies import text_body, text_of
 from entrepot.protocols.artemis.headers import Headers, assembled, body_of
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
-from entrepot.protocols.failover import Dial, Drop
 from kit import SECOND, Reader, Rig
 
-from ..cables import Cable, Cabled, End
+from ..cables import Dialling, End, rest
 
 
-class Pair(Cabled):
+class Pair(Dialling):
     """``near`` has the federation, ``far`` is its upstream; both ``durable`` on simulated disks."""
 
     def __init__(
@@ -41,13 +38,10 @@ class Pair(Cabled):
         start: bool = True,
         **options: Any,
     ) -> None:
+        super().__init__()
         self.near = Rig(seed=1) if near is None else near
         self.far = Rig(seed=2) if far is None else far
         self.acceptor = CoreAcceptor(self.far.broker)
-        self.cables: dict[int, Cable] = {}
-        self.dials: list[tuple[Dialled, Dial]] = []
-        self.said: list[str] = []
-        self.reachable = True
         self.made = 0
         made = UpstreamOptions(**{"name": "U", "retry_interval": SECOND, **options})
         place = Endpoint("tcp", "far", 61616)
@@ -70,15 +64,6 @@ class Pair(Cabled):
         (reader,) = self.upstream.readers.values()
         return reader
 
-    def perform(self, end: Dialled, effects: list[Effect]) -> None:
-        for effect in effects:
-            if isinstance(effect, Dial):
-                self.dials.append((end, effect))
-            elif isinstance(effect, Drop):
-                cable = self.cables.get(effect.attempt)
-                if cable is not None and cable.near.session is not None:
-                    cable.near.session.shut("dropped", self.near.now)
-
     def run(self) -> None:
         """Dial, and let octets flow until nothing moves."""
         for _ in range(400):
@@ -93,13 +78,8 @@ class Pair(Cabled):
             rig.broker.tick(rig.now, rig.wall)
             rig.broker.advance()
             rig.turn()
-            while rig.broker.effort.rests:
-                rig.broker.effort.go_on()
-                moved = True
-        moved = moved or bool(self.dials)
-        dials, self.dials = self.dials, []
-        for end, dial in dials:
-            self._dial(end, dial)
+            moved = rest(rig) or moved
+        moved = self.dial() or moved
         for number, cable in list(self.cables.items()):
             moved = self._flow(number, cable) or moved
         return moved
@@ -109,15 +89,9 @@ class Pair(Cabled):
         for number, cable in list(self.cables.items()):
             self._flow(number, cable)
 
-    def _dial(self, end: Dialled, dial: Dial) -> None:
-        if not self.reachable:
-            end.perform(end.link.failed(dial.attempt, "nobody answers", self.near.now))
-            return
+    def answer(self, far: End, attempt: int) -> CoreServerSession:
         self.made += 1
-        near, far = End(self.near), End(self.far)
-        self.cables[dial.attempt] = Cable(near, far)
-        near.session = end.greet(near, dial.attempt, dial.place, self.near.now)
-        far.session = CoreServerSession(far, self.acceptor, CoreOptions(), self.made, "near")
+        return CoreServerSession(far, self.acceptor, CoreOptions(), self.made, "near")
 
     def mute(self) -> None:
         """What the near broker says is lost from now on, until the connection is cut."""
