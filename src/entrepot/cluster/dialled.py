@@ -77,6 +77,45 @@ class Dialled(LinkPort):
         del self.told[:-TOLD_KEPT]
 
 
+class _Look(Alarm):
+    def __init__(self, due: int, looking: Looking) -> None:
+        super().__init__(due)
+        self.looking = looking
+
+    def ring(self, now: int) -> None:
+        self.looking.ring()
+
+
+class Looking:
+    """Looks once at the earliest of the times that were asked for: what is wanted may have changed."""
+
+    def __init__(self, broker: BrokerCore, look: Callable[[], None]) -> None:
+        self._broker: Final = broker
+        self._act: Final = look
+        self._look: _Look | None = None
+
+    def at(self, due: Instant) -> None:
+        """Look at ``due``, or before."""
+        look = self._look
+        if look is not None:
+            if look.due <= due:
+                return
+            look.cancelled = True
+        self._look = _Look(due, self)
+        self._broker.timetable.add(self._look)
+
+    def ring(self) -> None:
+        """It is time."""
+        self._look = None
+        self._act()
+
+    def end(self) -> None:
+        """Look no more."""
+        look, self._look = self._look, None
+        if look is not None:
+            look.cancelled = True
+
+
 Perform = Callable[[Dialled, list[Effect]], None]
 Say = Callable[[str, str], None]
 """Takes what an operator should know: who, and what."""

@@ -28,13 +28,12 @@ from entrepot.cluster.broker_connections.feed import QueueFeed
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.broker_connections.wanted import Wanted, Wish
 from entrepot.cluster.carrying.bridge import has_letters
-from entrepot.cluster.dialled import Driven, Perform, Say, link_report
+from entrepot.cluster.dialled import Driven, Looking, Perform, Say, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
 from entrepot.cluster.link import LinkCore, State, returned
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Objection, Pause
-from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
@@ -55,17 +54,6 @@ HALTED: Final = (
     (STREAMING, "a large message is on its way, and nothing may come between", "wait, or look at the network between"),
 )
 """Why an open connection takes nothing, and what helps."""
-
-
-class _Look(Alarm):
-    """Looks which links are wanted."""
-
-    def __init__(self, due: int, connection: BrokerConnection) -> None:
-        super().__init__(due)
-        self.connection: Final = connection
-
-    def ring(self, now: int) -> None:
-        self.connection.look()
 
 
 class _Owner(LinkOwner):
@@ -191,8 +179,8 @@ class BrokerConnection(Driven):
         self.received = 0  # over links that have ended
         self.parted: Callable[[], object] = _nothing  # called when it has ended for good
         self.refusals: Final = Refusals()
+        self._looking: Final = Looking(broker, self.look)
         self.wanted: Final = Wanted(list(entry.elements), self.soon)
-        self._look: _Look | None = None
         self._leaving = False
         link.port = self
 
@@ -274,9 +262,7 @@ class BrokerConnection(Driven):
     def _end(self) -> None:
         self.wanted.end(self.broker)
         self._forget_feeds()
-        look, self._look = self._look, None
-        if look is not None:
-            look.cancelled = True
+        self._looking.end()
         self.parted()
 
     def _forget_feeds(self) -> None:
@@ -294,20 +280,10 @@ class BrokerConnection(Driven):
 
     def soon(self) -> None:
         """Look what is wanted when the queues are done."""
-        self._look_at(self.now())
-
-    def _look_at(self, due: Instant) -> None:
-        look = self._look
-        if look is not None and not look.cancelled:
-            if look.due <= due:
-                return
-            look.cancelled = True
-        self._look = _Look(due, self)
-        self.broker.timetable.add(self._look)
+        self._looking.at(self.now())
 
     def look(self) -> None:
         """Have the links that are wanted, and no others."""
-        self._look = None
         if self.link.state in (State.CLOSED, State.DRAINING, State.FAILED) or self._leaving:
             return
         wishes = self.wanted.wishes
@@ -327,7 +303,7 @@ class BrokerConnection(Driven):
                 continue
             due = self.refusals.due.get(key, now)
             if due > now:
-                self._look_at(due)
+                self._looking.at(due)
             else:
                 self._attach(key, wish)
 
@@ -399,7 +375,7 @@ class BrokerConnection(Driven):
         due = self.now() + pause
         if self.refusals.add(key, why, due):
             self.say(f"the link {key}: {why}")
-        self._look_at(due)
+        self._looking.at(due)
 
     # -- messages ------------------------------------------------------------------------------------------------------
 

@@ -18,12 +18,11 @@ from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.carrying.demand import ReaderDemand, Wanted
 from entrepot.cluster.carrying.draw_options import DrawEntry
-from entrepot.cluster.dialled import Driven, Perform, Say, link_report, report_at_rest
+from entrepot.cluster.dialled import Driven, Looking, Perform, Say, link_report, report_at_rest
 from entrepot.cluster.flow import NO_CREDIT
 from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore
-from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.linking.drawer import Drawer, DrawerPort
 from entrepot.protocols.artemis.linking.intake import Draw
 from entrepot.protocols.artemis.linking.places import beside
@@ -32,17 +31,6 @@ from entrepot.protocols.session import NEVER, Session, Shell
 
 UNWANTED: Final = "nobody reads it here"
 STOPS: Final = "the bridge was stopped"
-
-
-class _Look(Alarm):
-    """Looks what is wanted."""
-
-    def __init__(self, due: int, bridge: DrawnBridge) -> None:
-        super().__init__(due)
-        self.bridge = bridge
-
-    def ring(self, now: int) -> None:
-        self.bridge.look()
 
 
 class _Ears(DrawerPort):
@@ -115,6 +103,7 @@ class DrawnBridge(Driven):
         self.entry: Final = entry
         self.attempt = 0
         self.drawing: Final[dict[str, Draw]] = {}  # by what is wanted
+        self._looking: Final = Looking(broker, self.look)
         self.demand: Final = ReaderDemand(options.only, options.back, self.soon)
         self.drawer: Final = Drawer(
             broker,
@@ -128,7 +117,6 @@ class DrawnBridge(Driven):
             ttl_ms=options.ttl // MILLISECOND,
         )
         self._parted: Final = parted
-        self._look: _Look | None = None
         self._again: dict[str, Instant] = {}  # asked for again then: it was not there, or was refused
         self._said: dict[str, str] = {}
         self._open = False
@@ -195,9 +183,7 @@ class DrawnBridge(Driven):
             return
         self._ended = True
         self.demand.end(self.broker)
-        look, self._look = self._look, None
-        if look is not None:
-            look.cancelled = True
+        self._looking.end()
         if self.link.state is not State.CLOSED:
             self.perform(self.link.close(STOPS, self.now()))
         self._parted()
@@ -206,20 +192,10 @@ class DrawnBridge(Driven):
 
     def soon(self) -> None:
         """Look what is wanted when the queues are done."""
-        self._look_at(self.now())
-
-    def _look_at(self, due: Instant) -> None:
-        look = self._look
-        if look is not None and not look.cancelled:
-            if look.due <= due:
-                return
-            look.cancelled = True
-        self._look = _Look(due, self)
-        self.broker.timetable.add(self._look)
+        self._looking.at(self.now())
 
     def look(self) -> None:
         """Draw what is wanted, and nothing else."""
-        self._look = None
         if not self._open or self._leaving:
             return
         now = self.now()
@@ -234,7 +210,7 @@ class DrawnBridge(Driven):
                 continue
             due = self._again.get(key, now)
             if due > now:
-                self._look_at(due)
+                self._looking.at(due)
                 continue
             draw = self._draw(one)
             self.drawing[key] = draw
@@ -254,7 +230,7 @@ class DrawnBridge(Driven):
                     self.soon()  # somebody may want it again by now
                 else:
                     self._again[key] = self.now() + self.entry.options.retry
-                    self._look_at(self._again[key])
+                    self._looking.at(self._again[key])
                 self._tell(key, draw)
         if self._leaving and not self.drawing:
             self._end()
