@@ -17,6 +17,7 @@ from entrepot.base.errors import InvalidOption, ProtocolViolation
 from entrepot.base.patterns import MIXED, is_pattern
 
 TOPIC: Final = "/topic/"
+WILDCARDS_MAX: Final = 10  # what a broker compares its queues with for one question (docs/leases.md)
 QUEUES_MAX: Final = 1_000  # what one broker lists, and the claims that may wait on one connection (docs/leases.md)
 
 
@@ -62,6 +63,11 @@ def divide(destination: str, most: int) -> Scope | None:
         )
     named = tuple(prefix + word for word in words if prefix == TOPIC or not is_pattern(word, MIXED))
     wild = tuple(prefix + word for word in words if prefix + word not in named)
+    if len(wild) > WILDCARDS_MAX:
+        raise InvalidOption(
+            f"{len(wild)} wildcards in {text[:200]!r}, and one query may have {WILDCARDS_MAX}",
+            remedy="write wider ones, or share them among several queries",
+        )
     if len(named) == 1 and not wild:
         return None
     scope = Scope(named, wild, most)

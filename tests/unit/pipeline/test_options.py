@@ -81,6 +81,7 @@ def test_tls_options_go_to_every_place_and_do_not_replace_its_own() -> None:
         ({"url": "h:1", "topic": "a,b"}, WRITE, "is a wildcard or a list"),
         ({**STREAMED, "queue": "a,,b"}, STREAM, "an empty name"),
         ({**STREAMED, "queue": "a,b,a"}, STREAM, "or one twice"),
+        ({**STREAMED, "queue": ",".join(f"q{n}.>" for n in range(11))}, STREAM, "11 wildcards"),
         ({**STREAMED, "queue": "a,/topic/b"}, STREAM, "names a topic"),
         ({**STREAMED, "queue": "a,b,c", "maxQueues": "2"}, STREAM, "maxQueues is 2"),
         ({**STREAMED, "queue": "a.>", "until": '{"b": 5}'}, STREAM, "until has positions by broker"),
