@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -354,7 +355,10 @@ def run(
             return False
         if shared is None:
             return await serve_alone(options(), None, ports_file, page, looks)
-        return await serve_in_turn(data, name, shared, options, ports_file, page, looks)
+        from entrepot.cli.backups import housing  # noqa: PLC0415 - a broker that is alone hosts nothing
+
+        house = partial(housing, colocation, written)
+        return await serve_in_turn(data, name, shared, options, ports_file, page, looks, house)
 
     runtime.tune_malloc()
     _turns_off(member)
