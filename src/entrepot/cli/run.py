@@ -15,7 +15,7 @@ from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.provenance import DEFAULT, Said
 from entrepot.cli.arguments import read_connectors, read_draws, read_settings, read_users
-from entrepot.cli.backups import Slot, slot_of
+from entrepot.cli.backups import Slot, housing, slot_of
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
 from entrepot.cli.telemetry import otlp_options, telemetry
@@ -355,8 +355,6 @@ def run(
             return False
         if shared is None:
             return await serve_alone(options(), None, ports_file, page, looks)
-        from entrepot.cli.backups import housing  # noqa: PLC0415 - a broker that is alone hosts nothing
-
         house = partial(housing, colocation, written)
         return await serve_in_turn(data, name, shared, options, ports_file, page, looks, house)
 

@@ -253,3 +253,20 @@ class Colocated:
     def facts(self) -> dict[str, object]:
         """Return what the status page says of it."""
         return {**self.housing.facts(), "backup": None if self.requester is None else self.requester.facts()}
+
+
+def begin(
+    turn: Turn,
+    cluster: ClusterConnection,
+    options: Colocation,
+    own: str,
+    copy: Copy | None,
+    housing: Housing | None,
+    command: Sequence[str],
+) -> Colocated:
+    """Return what `Colocated` does for a broker that serves from now on. ``housing``: what hosted while it waited."""
+    if housing is None:
+        store = None if copy is None else lambda: copy.store
+        closed = closed_by(cluster.credentials.password)
+        housing = Housing(options.backups_max, command, own, store=store, closed=closed)
+    return Colocated(turn, cluster, options, housing, own, copy)

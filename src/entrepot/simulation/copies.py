@@ -32,6 +32,7 @@ from entrepot.model.message import Message, language
 from entrepot.simulation.coinciding import is_copied, is_read_soon
 from entrepot.simulation.greeted import Greeted
 from entrepot.simulation.process_disk import ProcessDisk
+from entrepot.simulation.reads import Reads
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.replica_bugs import REPLICAS, REPLICATIONS, STANDINGS
 from entrepot.simulation.shared import LeaseThread, Process, Service, copied
@@ -431,7 +432,7 @@ class Primary(Host):
         self.returns: Final = self.all.returns(copy.standing)
         self.numbers = 0
         self.live: dict[int, int] = {}
-        self._reads: list[tuple[str, int, int, Fetched]] = []
+        self._reads: Final = Reads(copy, copy.disk, lambda: self.open and not self.over)
         self.coincidences: Final = self.all.world.lots(f"coincidences/{copy.name}/{epoch}")
 
     def begin(self) -> None:
@@ -562,30 +563,7 @@ class Primary(Host):
         """Read at some moment, and tell at another, one after the other."""
         if self.all.coincide and name.endswith(SCRATCH):
             self.copy.later(self.coincidences.skewed(20 * MICROSECOND, MILLISECOND), self._end_compaction)
-        self._reads.append((name, offset, length, then))
-        if len(self._reads) == 1:
-            self._read_next()
-
-    def _read_next(self) -> None:
-        self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), self._read)
-
-    def _read(self) -> None:
-        name, offset, length, then = self._reads[0]
-        found: bytes | EntrepotError
-        try:
-            found = self.copy.disk.read(name, offset, length)
-        except EntrepotError as error:
-            found = error
-            found.__cause__ = FileNotFoundError(name)
-
-        def tell() -> None:
-            del self._reads[0]
-            if self._reads:
-                self._read_next()
-            if self.open and not self.over:
-                then(found)
-
-        self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), tell)
+        self._reads.fetch(name, offset, length, then)
 
     def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
         """Look at a file at some moment, and tell at another."""

@@ -23,10 +23,10 @@ from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import RECEIVED, SYNCED, read_standing
 from entrepot.simulation.hosted_brokers import Guest, Own
 from entrepot.simulation.hosted_bugs import PLANTED
-from entrepot.simulation.hosted_stores import HostedStore, Ledger
-from entrepot.simulation.hosts import Node
+from entrepot.simulation.hosted_ledger import Ledger
+from entrepot.simulation.hosted_stores import HostedStore
+from entrepot.simulation.hosts import Node, Surroundings
 from entrepot.simulation.wires import Network
-from entrepot.simulation.world import World
 
 __all__ = ["PLANTED", "Hosts"]
 
@@ -40,29 +40,26 @@ QUIET: Final = 12 * SECOND
 NAMES: Final = ("amsterdam", "berlin", "cairo", "delhi")
 
 
-class Hosts:
+class Hosts(Surroundings):
     """The nodes, their stores, the network and what befalls them."""
 
     def __init__(self, seed: int, planted: str = "", *, lines: bool = False) -> None:
-        self.world: Final = World(seed, lines=lines)
+        super().__init__(seed, planted, lines=lines)
         self.world.events_max = 8_000_000
-        self.planted: Final = planted
         self.lots: Final = self.world.lots("faults")
-        self.trouble = True
         self.network: Final = Network(self.world, self.world.lots("network"))
-        self.partitions: dict[tuple[str, str], int] = {}  # (from, to) -> how many faults cut it
         self.ledger: Final = Ledger(self.world.violation)
-        self.stores: Final[dict[str, HostedStore]] = {}
-        self.nodes: Final[list[Node]] = []
         names = NAMES[: self.lots.one_of((2, 2, 3, 4))]
         self._draw(names)
         for name in names:
             self.nodes.append(Node(self, self.stores[name], name, len(names) - 1))
-        if self.drains and self.lots.chance(0.3):
+        if self.drains and self.lots.chance(0.6):
             for node, other in zip(self.nodes, self.nodes[1:] + self.nodes[:1], strict=True):
                 node.target = other
         self.world.after = self._check
+        self.corners: Final = self.world.lots("corners")
         self.world.later(self.lots.between(2 * SECOND, 6 * SECOND), self._befall)
+        self.world.later(self.corners.between(4 * SECOND, 12 * SECOND), self._corner)
 
     def _draw(self, names: tuple[str, ...]) -> None:
         """Decide what all nodes are told."""
@@ -77,8 +74,9 @@ class Hosts:
             window=lots.skewed(500, 1_000_000),
         )
         for name in names:
-            store = self.stores[name] = HostedStore(self, name)
+            store = self.stores[name] = HostedStore(self.world, self.planted, name, self.network, self.ledger)
             store.lease, store.options = lease, options
+            store.hosts = self.nodes
             store.drains, store.failback = self.drains, self.failback
             if self.planted == "one lock for all stores":
                 store.service = self.stores[names[0]].service
@@ -201,6 +199,35 @@ class Hosts:
         elif self._may_lose_disk(node):
             node.lose_disk()
         self.world.later(lots.skewed(50 * MILLISECOND, 6 * SECOND), self._befall)
+
+    def _corner(self) -> None:
+        """Several things one behind the other, which chance alone brings together too rarely.
+
+        A node's own broker stands still until another node serves its store. Then that one's own stands still as well,
+        and each of the two may have the last copy of the other's store; or a node gets a new disk, and must not take
+        the store that answers first for its own.
+        """
+        if not self.trouble:
+            return
+        node = self.corners.one_of(self.nodes)
+        length = self.corners.between(4, 8) * self.stores[node.name].lease.duration
+        node.main.pause(length)
+        self._watch(node, self.world.time + length)
+        self.world.later(self.corners.between(8 * SECOND, 16 * SECOND), self._corner)
+
+    def _watch(self, node: Node, until: int) -> None:
+        if not self.trouble or self.world.time > until:
+            return
+        hosts = [each.node for each in self.stores[node.name].serving() if isinstance(each, Guest)]
+        if not hosts:
+            self.world.later(50 * MILLISECOND, lambda: self._watch(node, until))
+            return
+        self.world.count("stores taken over beside one who stands still")
+        others = [each for each in self.nodes if each not in (node, hosts[0]) and self._may_lose_disk(each)]
+        if others and self.corners.chance(0.5):
+            self.corners.one_of(others).lose_disk()
+        else:
+            hosts[0].main.pause(self.corners.between(4, 8) * self.stores[node.name].lease.duration)
 
     def _part(self, node: Node, length: Duration) -> None:
         """Cut one direction between two nodes, or both, for a while."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError
@@ -19,11 +19,9 @@ from entrepot.ha.lease import BACKUP, PRIMARY
 from entrepot.ha.standing import Standing
 from entrepot.journal.log import Waiter
 from entrepot.simulation.copies import NUMBER_SHIFT, Copy, Primary
+from entrepot.simulation.hosted_ledger import OneStore
 from entrepot.simulation.recovered import Found
-
-if TYPE_CHECKING:
-    from entrepot.simulation.hosted_stores import HostedStore
-    from entrepot.simulation.hosts import Node
+from entrepot.simulation.shelves import SimulatedShelf
 
 MOVED: Final = 250
 """The kind of a document that says that a message of another store came: what the broker keeps of duplicate ids."""
@@ -33,6 +31,38 @@ GIVEN_UP: Final = 0.2  # of the deaths of a process that is hosted: they were to
 ENDED_WITHIN: Final = 10 * SECOND  # a process whose host has ended; then it is killed
 LOST_AFTER: Final = 2 * SECOND  # what was sent to the target and not answered is sent again
 LIVE_MAX: Final = 60
+
+
+class Host:
+    """A machine, as brokers on it know it (`simulation/hosts.py`).
+
+    ``guests``: by the identity of the store, whether their processes live or not; ``target``: where what they take over
+    goes, if they serve nobody.
+    """
+
+    main: Own
+
+    def __init__(self, name: str, shelf: SimulatedShelf) -> None:
+        self.name: Final = name
+        self.shelf = shelf
+        self.guests: dict[str, Guest] = {}
+        self.target = self
+
+    def waits(self) -> None:
+        """Its own broker has begun, and waits for its store."""
+        raise NotImplementedError
+
+    def serves(self) -> None:
+        """Its own broker serves."""
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Its own broker has ended."""
+        raise NotImplementedError
+
+    def ended(self, hosted: Hosted, why: str) -> None:
+        """A guest is not started again."""
+        raise NotImplementedError
 
 
 class Serves(Primary):
@@ -67,7 +97,7 @@ class Serves(Primary):
 
     def _settle(self, number: int) -> None:
         """A reader has it."""
-        self.store.hosts.ledger.asked[self.store.identity_of(number)] = True
+        self.store.ledger.asked[self.store.identity_of(number)] = True
         super()._settle(number)
 
     def take_over(self, key: bytes, identity: str, then: Callable[[], None]) -> None:
@@ -104,7 +134,7 @@ class Empties(Primary):
         if self.over or not self.open:
             return
         lots = self.copy.lots
-        if not self.replication.held or self.all.planted == "moves what no other copy knows of":
+        if not self.replication.held:
             for number in [each for each in self.live if each not in self.under_way][: lots.between(1, 8)]:
                 self._move(number)
         self.journal.flush()
@@ -116,8 +146,11 @@ class Empties(Primary):
         self.copy.world.count("moves")
         if self.all.planted == "settled before the target has it":
             self._moved(number)
-        self.copy.later(LOST_AFTER, lambda: self.under_way.pop(number, None))
+        self.copy.later(LOST_AFTER, partial(self._again, number))
         self._pass(self.target.main, lambda: self._arrive(number), back=False)
+
+    def _again(self, number: int) -> None:
+        self.under_way.pop(number, None)
 
     def _arrive(self, number: int) -> None:
         primary = self.target.main.primary
@@ -163,7 +196,7 @@ class _Taken(Waiter):
 class Member(Copy):
     """A broker on one of the nodes."""
 
-    def __init__(self, store: HostedStore, node: Node, name: str, part: str) -> None:
+    def __init__(self, store: OneStore, node: Host, name: str, part: str) -> None:
         self.store: Final = store
         self.node: Final = node
         super().__init__(store, name, part)
@@ -184,7 +217,7 @@ class Member(Copy):
 class Own(Member):
     """A node's own broker. What it started ends when it does."""
 
-    def __init__(self, store: HostedStore, node: Node) -> None:
+    def __init__(self, store: OneStore, node: Host) -> None:
         super().__init__(store, node, node.name, PRIMARY)
 
     def start(self) -> None:
@@ -207,7 +240,7 @@ class Own(Member):
 class Guest(Member):
     """A process that a node has started: the backup of another one's store. ``orphan``: who started it is gone."""
 
-    def __init__(self, store: HostedStore, node: Node) -> None:
+    def __init__(self, store: OneStore, node: Host) -> None:
         self.hosted: Hosted | None = None
         self.orphan = False
         self._killed = False

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from entrepot.cluster.clusters.hosted import Backups
-from entrepot.cluster.clusters.requesting import Requester
 from entrepot.cluster.clusters.shelf import Note, Shelf, prepare
 from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.packets import BackupRequest
@@ -21,16 +20,12 @@ PLANTED: Final = (
     "a copy of nothing follows anybody",  # the lock is not asked whose store a primary has
     "one lock for all stores",  # the name of the node is not in the name of the lock
     "all have the same number",  # two backups of a host have the same ports
-    "a lost host is waited for",  # a node does not look for another host
     "what was refused is refused for ever",  # a store that was given up once gets no backup here
     "yes is said at once",  # whoever asks is told that his backup is here
-    "moves what no other copy knows of",  # scale-down, while nobody else would know that it moved
     "settled before the target has it",  # scale-down, and nobody waits for the target
     "what came is taken again",  # scale-down, and the target knows no duplicate ids
     "confirmed before the replica's sync",  # as in `replica_bugs.py`
-    "half a copy is served",
     "stale copies are eligible",
-    "gives back before it is in sync",
 )
 
 
@@ -54,11 +49,6 @@ class _Obliging(Backups):
         onlooker.hosted(True)
 
 
-class _Faithful(Requester):
-    def _lose(self, why: str) -> None:
-        """It may come back."""
-
-
 def _devoted(shelf: Shelf, own: str, note: Note) -> str:
     why = prepare(shelf, own, note)
     shelf.devote(note.copy.store)
@@ -72,7 +62,5 @@ BACKUPS: Final[Mapping[str, type[Backups]]] = {
     "what was refused is refused for ever": _Unforgiving,
     "yes is said at once": _Obliging,
 }
-
-REQUESTERS: Final[Mapping[str, type[Requester]]] = {"a lost host is waited for": _Faithful}
 
 PREPARES: Final[Mapping[str, Callable[[Shelf, str, Note], str]]] = {"a standing is made anew": _devoted}

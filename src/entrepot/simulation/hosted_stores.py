@@ -7,56 +7,29 @@ as the product says: that alone may come twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from entrepot.base.environment import SECOND
 from entrepot.ha.failback import Returns
 from entrepot.ha.lease import BACKUP
 from entrepot.ha.standing import Standing, follows_only
 from entrepot.simulation.copies import Copy
-from entrepot.simulation.hosted_brokers import Empties, Member
-from entrepot.simulation.kept import Kept
-
-if TYPE_CHECKING:
-    from entrepot.simulation.hosted import Hosts
+from entrepot.simulation.hosted_brokers import Empties, Host, Member
+from entrepot.simulation.hosted_ledger import Ledger, OneStore
+from entrepot.simulation.wires import Network
+from entrepot.simulation.world import World
 
 RETURNS_REMEMBERED: Final = 20 * SECOND
 
 
-class Ledger:
-    """Each message of all stores, by what it was when it was first confirmed."""
+class HostedStore(OneStore):
+    """Its brokers are on ``hosts``, which are made behind it."""
 
-    def __init__(self, violation: Callable[[str], None]) -> None:
-        self.confirmed: dict[str, bool] = {}
-        self.delivered: dict[str, int] = {}
-        self.asked: dict[str, bool] = {}  # a reader settled it, whether he was told or not
-        self.doubted: dict[str, bool] = {}  # may be in two stores
-        self._violation: Final = violation
-
-    def deliver(self, identity: str) -> None:
-        """A reader is told that it is settled."""
-        self.delivered[identity] = self.delivered.get(identity, 0) + 1
-        if self.delivered[identity] > 1 and identity not in self.doubted:
-            self._violation(f"{identity} is delivered for the {self.delivered[identity]}. time")
-
-    def missing(self) -> list[str]:
-        """Return what was confirmed and never came."""
-        return [each for each in self.confirmed if each not in self.delivered and each not in self.asked]
-
-
-class HostedStore(Kept):
-    """That of the node ``name``. ``text``: its identity, "" before its first primary."""
-
-    def __init__(self, hosts: Hosts, name: str) -> None:
-        super().__init__(hosts.world, hosts.planted, label=f"{name}/", network=hosts.network)
-        self.hosts: Final = hosts
-        self.name: Final = name
-        self.text = ""
-        self.drains = False
+    def __init__(self, world: World, planted: str, name: str, network: Network, ledger: Ledger) -> None:
+        super().__init__(world, planted, name, network, ledger)
+        self.hosts: Sequence[Host] = ()
         self.failback = True
-        self.came: dict[int, str] = {}  # number here -> what it was in another store
-        self.moving: dict[int, str] = {}  # whose way to another store began, and the node that gives it away
         self.lots = self.world.lots(f"store/{name}")
         self.steady = self.lots.between(SECOND // 10, SECOND // 3)
 
@@ -65,8 +38,8 @@ class HostedStore(Kept):
     def seen_by(self, copy: Copy) -> list[Copy]:
         """Return whose places are listed: the node whose store it is, and what other nodes host, of any store."""
         assert isinstance(copy, Member)
-        others = [each for each in self.hosts.nodes if each is not copy.node]
-        found: list[Copy] = [each.main for each in others if each.store is self and copy.part == BACKUP]
+        others = [each for each in self.hosts if each is not copy.node]
+        found: list[Copy] = [each.main for each in others if each.main.store is self and copy.part == BACKUP]
         return [*found, *(guest for each in others for guest in each.guests.values())]
 
     def expects(self, copy: Copy) -> str:
@@ -98,20 +71,16 @@ class HostedStore(Kept):
 
     # -- what is promised ----------------------------------------------------------------------------------------------
 
-    def identity_of(self, number: int) -> str:
-        """Return what a message was first."""
-        return self.came.get(number, f"{self.name}:{number}")
-
     def promised(self, name: str, epoch: int, number: int, what: str) -> None:
         """A broker confirms."""
         super().promised(name, epoch, number, what)
-        ledger, identity = self.hosts.ledger, self.identity_of(number)
+        identity = self.identity_of(number)
         if what == "stored":
-            ledger.confirmed[identity] = True
+            self.ledger.confirmed[identity] = True
         elif self.moving.pop(number, "") and isinstance(self._called(name).primary, Empties):
             self.world.count("moved")
         else:
-            ledger.deliver(identity)
+            self.ledger.deliver(identity)
 
     def _called(self, name: str) -> Member:
         return next(each for each in self.copies if each.name == name and isinstance(each, Member))
@@ -123,7 +92,7 @@ class HostedStore(Kept):
         empties = self.drains and copy.part == BACKUP
         for number, node in list(self.moving.items()):
             if not empties or node != copy.node.name:  # the same target knows what it has
-                self.hosts.ledger.doubted[self.identity_of(number)] = True
+                self.ledger.doubted[self.identity_of(number)] = True
                 del self.moving[number]
         if copy is copy.node.main:
             copy.node.serves()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Instant
 from entrepot.cluster.clusters.copied import Copy as Wanted
@@ -18,32 +18,54 @@ from entrepot.cluster.clusters.shelf import Note, prepare, remember
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.packets import BackupRequest
-from entrepot.simulation.hosted_brokers import Guest, Own
-from entrepot.simulation.hosted_bugs import BACKUPS, PREPARES, REQUESTERS, SHELVES
+from entrepot.simulation.hosted_brokers import Guest, Host, Own
+from entrepot.simulation.hosted_bugs import BACKUPS, PREPARES, SHELVES
+from entrepot.simulation.hosted_stores import HostedStore
 from entrepot.simulation.shelves import PowerCut, SimulatedShelf
-
-if TYPE_CHECKING:
-    from entrepot.simulation.hosted import Hosts
-    from entrepot.simulation.hosted_stores import HostedStore
+from entrepot.simulation.world import World
 
 ASKS_EVERY: Final = SECOND
 REMEMBERS_EVERY: Final = 5 * SECOND
 STARTED_AFTER: Final = 1500 * MILLISECOND  # as `io/colocated.py: STARTING`
 
 
-class Node(Keeper):
-    """One machine. ``guests``: by the identity of the store, whether their processes live or not."""
+class Surroundings:
+    """What all nodes have around them. `simulation/hosted.py` plays it.
 
-    def __init__(self, world: Hosts, store: HostedStore, name: str, most: int) -> None:
+    ``partitions``: (from, to) -> how many faults cut it.
+    """
+
+    def __init__(self, seed: int, planted: str, *, lines: bool) -> None:
+        self.world: Final = World(seed, lines=lines)
+        self.planted: Final = planted
+        self.trouble = True
+        self.partitions: dict[tuple[str, str], int] = {}
+        self.nodes: Final[list[Node]] = []
+        self.stores: Final[dict[str, HostedStore]] = {}
+
+    def place_of(self, name: str) -> str:
+        """Return where the replicas of a node connect."""
+        raise NotImplementedError
+
+    def doubted_note(self, name: str, store: str, error: Exception) -> None:
+        """A node does not understand what it wrote."""
+        raise NotImplementedError
+
+    def cut_anew(self) -> None:
+        """Let what passes between processes be what passes between their machines."""
+        raise NotImplementedError
+
+
+class Node(Host, Keeper):
+    """One machine. ``most``: how many copies it hosts."""
+
+    def __init__(self, world: Surroundings, store: HostedStore, name: str, most: int) -> None:
         self.all: Final = world
-        self.name: Final = name
         self.most: Final = most
         self.lots: Final = world.world.lots(f"node/{name}")
-        self.shelf = self._new_shelf()
-        self.guests: dict[str, Guest] = {}
+        super().__init__(name, self._new_shelf())
         self.backups: Backups | None = None
         self.requester: Requester | None = None
-        self.target = self  # of what its guests give away
         self.store: Final = store
         self.main = Own(store, self)
         store.copies.append(self.main)
@@ -74,8 +96,7 @@ class Node(Keeper):
     def serves(self) -> None:
         """Its own broker serves: it asks for a host, and others may ask it."""
         asks = Wanted(self.main.standing.store, self.name, self.all.place_of(self.name)).text()
-        made = REQUESTERS.get(self.all.planted, Requester)
-        self.requester = made(Around(self), asks, retries=-1, interval=ASKS_EVERY, say=self.all.world.note)
+        self.requester = Requester(Around(self), asks, retries=-1, interval=ASKS_EVERY, say=self.all.world.note)
         self.requester.start()
 
     def abandon(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clustered import Cluster
+from entrepot.cluster.clusters.copied import Copy
 from entrepot.cluster.clusters.hosted import Hosted
 from entrepot.cluster.clusters.members import Credentials
 from entrepot.config.clusters import PASSWORD
@@ -18,6 +19,7 @@ from entrepot.config.model import Colocation, Sharing
 from entrepot.ha.lease import LeaseOptions
 from entrepot.io import colocated
 from entrepot.io.colocated import DEATHS_MAX, Colocated, Housing, closed_by, looked, unfit
+from entrepot.io.hosted_copies import prepared
 from entrepot.io.leases import LOCK, me
 from entrepot.io.runtime import SystemClock
 from entrepot.io.turns import Turn
@@ -147,5 +149,29 @@ def test_where_everybody_knows_the_password_nothing_is_started(tmp_path: Path) -
         made = colocation(UNTIL_INPUT_ENDS, tmp_path, PASSWORD)
         assert not await ask(made, store(tmp_path / "a"))
         assert made.housing._tasks == {}
+
+    asyncio.run(run())
+
+
+def test_before_this_broker_serves_what_it_hosted_runs_and_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asks a node that waits, and what it hosts may be the last copy of its store."""
+    monkeypatch.setattr(colocated, "AGAIN", 0.05)
+    begun = tmp_path / "begun"
+    script = f"open({str(begun)!r}, 'a').write('x')"  # ends in order, as one does that is told to
+    copy, own = Copy("a" * 32, "alice", "10.0.0.1:61620"), "b" * 32
+    assert prepared(tmp_path, own, copy, "n1", 1) == ""
+
+    async def run() -> None:
+        housing = Housing(1, [sys.executable, "-c", script], str(tmp_path), store=lambda: own)
+        housing.go_on()
+        (facts,) = housing.backups.facts()
+        assert (facts["of"], facts["number"], facts["node"]) == ("alice", 1, "n1")
+        async with asyncio.timeout(PATIENCE):
+            while not begun.exists() or len(begun.read_text()) < 2:
+                await asyncio.sleep(0.02)
+        await housing.stop()
+        assert housing.facts() == {"backup": None, "hosts": [], "max": 1}
 
     asyncio.run(run())
