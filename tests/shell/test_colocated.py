@@ -202,7 +202,7 @@ def test_a_node_that_waits_for_its_own_store_goes_on_with_the_copy_that_it_hosts
         node.start(start)
     until(lambda: follows(a) and follows(b), "each hosts a copy that is in sync")
     a.runs.end(signal.SIGKILL)
-    until(lambda: b.role_of_backup() == "primary", "the copy of a serves, at b")
+    until(lambda: b.role_of_backup() == "primary" and listens(b.stomp + OFFSET), "the copy of a serves, at b")
     send(b.stomp + OFFSET, b"of a")
     send(b.stomp, b"of b")
 
@@ -214,7 +214,7 @@ def test_a_node_that_waits_for_its_own_store_goes_on_with_the_copy_that_it_hosts
     twin = a.hosts()[0]["pid"]
     b.runs.end(signal.SIGKILL)
     until(a.runs.serves, "a has its store", 60.0)
-    until(lambda: a.role_of_backup() == "primary", "and serves that of b")
+    until(lambda: a.role_of_backup() == "primary" and listens(a.stomp + OFFSET), "and serves that of b")
     assert receive(a.stomp, 1) == [b"of a"]
     assert receive(a.stomp + OFFSET, 1) == [b"of b"]
     assert a.hosts()[0]["pid"] == twin, "it went on through all of that"

@@ -23,8 +23,6 @@ PLANTED: Final = (
     "what was refused is refused for ever",  # a store that was given up once gets no backup here
     "yes is said at once",  # whoever asks is told that his backup is here
     "settled before the target has it",  # scale-down, and nobody waits for the target
-    "what came is taken again",  # scale-down, and the target knows no duplicate ids
-    "confirmed before the replica's sync",  # as in `replica_bugs.py`
     "stale copies are eligible",
 )
 
