@@ -20,6 +20,7 @@ from entrepot.simulation.campaign import (
     run_clusters,
     run_drains,
     run_federation,
+    run_hosted,
     run_mqtt,
     run_network,
     run_pair,
@@ -35,7 +36,12 @@ STRAY: Final = (
     "--blocks is about --callers, --mqtt and --amqp"
 )
 
-PLAIN: Final = {"carried": run_carried, "federation": run_federation, "replicas": run_replicas}
+PLAIN: Final = {
+    "carried": run_carried,
+    "federation": run_federation,
+    "replicas": run_replicas,
+    "hosted": run_hosted,
+}
 """Worlds of which there is one kind, by the option that asks for them."""
 
 
@@ -54,6 +60,7 @@ def main(arguments: list[str]) -> int:
         options.mqtt,
         options.amqp,
         options.replicas,
+        options.hosted,
     )
     whole = any(kinds)
     if whole and (options.keep is not None or options.shrink):
@@ -95,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
     found.add_argument("--quorum", action="store_true", help="run pairs whose lease a majority of voters keeps")
     found.add_argument("--replicas", action="store_true", help="run brokers that replicate a store")
+    found.add_argument("--hosted", action="store_true", help="run nodes that host copies of one another's stores")
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")

@@ -14,6 +14,7 @@ from entrepot.simulation.cluster_runs import ClusterRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.federated import FederatedRun
+from entrepot.simulation.hosted import Hosts
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
@@ -79,6 +80,15 @@ def run_replicas(seed: int, *, lines: bool = False) -> Result:
     replicas = Replicas(seed, lines=lines)
     violations = replicas.run()
     world = replicas.world
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
+
+
+def run_hosted(seed: int, *, lines: bool = False) -> Result:
+    """Run the nodes of ``seed`` that host copies of one another's stores. It has no plan to shrink."""
+    hosts = Hosts(seed, lines=lines)
+    violations = hosts.run()
+    world = hosts.world
     counts = dict(sorted({**world.counts, "events": world.events}.items()))
     return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
 
