@@ -355,12 +355,15 @@ class Site:
 
         def accept() -> None:
             target.ends.append(far)
-            if isinstance(bridge, Bridge):
-                far.session = target.greet(far, target.listening(), self.name)
-            else:
-                far.session = target._running().greet_core(far, CoreOptions(), self.name)
+            far.session = target.answer(far, bridge, self.name)
 
         self.world.later(0, lambda: target.turn(accept))
+
+    def answer(self, shell: Shell, bridge: Dialled, peer: str) -> Session:
+        """Make the session of a connection that ``bridge`` of another site opened."""
+        if isinstance(bridge, Bridge):
+            return self.greet(shell, self.listening(), peer)
+        return self._running().greet_core(shell, CoreOptions(), peer)
 
     def greet(self, shell: Shell, options: OpenWireOptions, peer: str) -> Session:
         """Make the session of a connection that somebody opened."""
