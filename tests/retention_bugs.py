@@ -34,14 +34,6 @@ def _forgets_the_youngest(genuine: Any) -> Any:
     return take
 
 
-def _takes_all_brackets_for_whole(genuine: Any) -> Any:
-    def decide(self: Scan, bracket: int, at: int, offset: int) -> Any:
-        self._whole[bracket] = True
-        return iter(())
-
-    return decide
-
-
 def _leaves_out_the_growing_segment(genuine: Any) -> Any:
     def extents(broker: Any, archive: Any) -> Any:
         return [one for one in genuine(broker, archive) if one.name != broker.journal.tail.active.name]
@@ -68,7 +60,6 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "bodies are not kept": lambda: patched(Kept, "takes", _takes_no_bodies),
     "a full disk takes nothing of it": lambda: patched(Kept, "take", _gives_nothing_up),
     "the youngest goes first": lambda: patched(Kept, "take", _forgets_the_youngest),
-    "a bracket that is not whole is sent": lambda: patched(Scan, "_decide", _takes_all_brackets_for_whole),
     "the segment that grows is left out": lambda: patched(replaying, "_extents", _leaves_out_the_growing_segment),
     "a body that is shared is not held": lambda: patched(Replay, "_with_body", _holds_no_body),
     "messages of other addresses are sent": lambda: patched(Scan, "_message", _reads_other_addresses),

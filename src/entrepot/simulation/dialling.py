@@ -264,7 +264,7 @@ class DialledRun(Trial):
             amqp_connections=(entry,),
             policies=(PolicyEntry(pattern="#", settings=letters),),
         )
-        return Blueprint(config=config, interval=SECOND)
+        return Blueprint(config=config)
 
     @property
     def title(self) -> str:

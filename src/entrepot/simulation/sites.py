@@ -152,7 +152,9 @@ class Site:
         self.world = network.world
         self.name = name
         self.blueprint = blueprint
-        self.disk = SimulatedDisk(self.world.lots(f"disk {name}"), self._from_disk)
+        self.disk = SimulatedDisk(
+            self.world.lots(f"disk {name}"), lambda delay, action: self.world.later(delay, lambda: self.turn(action))
+        )
         self.broker: BrokerCore | None = None
         self.made: Assembly | None = None
         self.turn_units = self.world.lots(f"turns {name}").one_of((1, 5, 40, 0, 0, 0))  # 0: as in the real world
@@ -316,9 +318,6 @@ class Site:
     def note(self, shell: Shell) -> None:
         """Write what the connection of ``shell`` has at the end of this turn."""
         self.loop.note(shell)
-
-    def _from_disk(self, delay: int, action: Callable[[], None]) -> None:
-        self.world.later(delay, lambda: self.turn(action))
 
     # -- connections ---------------------------------------------------------------------------------------------------
 

@@ -359,6 +359,12 @@ class BrokerConnection(Driven):
                 self._looking.at(due)
             else:
                 self._attach(key, wish)
+        self._look_for_answers()
+
+    def _look_for_answers(self) -> None:
+        """Look when the peer is to have answered a link. It looks at one time only: each look asks for the next."""
+        if self.unanswered.due < NEVER:
+            self._looking.at(self.unanswered.due)
 
     def _give_up_silent(self, now: Instant) -> None:
         """The peer is there, and does not answer a link: a new connection may do."""
@@ -404,7 +410,7 @@ class BrokerConnection(Driven):
             sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address)
             sending.owner = owner
             feed.sending = sending
-            self._await(key, now)
+            self.unanswered.add(key, now)
             return
         try:
             taking = caller.take_from(name, wish.address, capabilities, Destination(wish.address, wish.routing))
@@ -413,16 +419,11 @@ class BrokerConnection(Driven):
             return
         taking.owner = owner
         self.takings[key] = taking
-        self._await(key, now)
-
-    def _await(self, key: str, now: Instant) -> None:
         self.unanswered.add(key, now)
-        self._looking.at(self.unanswered.due)
 
     def _answered(self, key: str) -> None:
         self.unanswered.answered(key, self.now())
-        if self.unanswered.due < NEVER:
-            self._looking.at(self.unanswered.due)
+        self._look_for_answers()
 
     def attached(self, key: str) -> None:
         """The peer has the other end of a link."""
@@ -435,21 +436,12 @@ class BrokerConnection(Driven):
         Where a message was too large, that is the largest of them.
         """
         if condition == SIZE_EXCEEDED:
-            number = self._largest(feed)
+            number = _largest(self.link, feed)
             if number:
                 self.refused(number, condition, why)
         if feed.under_way > 0 and self.feeds.get(key) is feed:
             self._drop_feed(key, feed)
             self.soon()  # it is attached anew
-
-    def _largest(self, feed: QueueFeed) -> int:
-        """Return the confirmation of the largest message of ``feed`` on its way; 0: there is none."""
-        found, most = 0, -1
-        for confirmation, (consumer, number) in self.link.under_way.items():
-            reference = consumer.in_flight.get(number) if consumer.feed is feed else None
-            if reference is not None and octets_of(reference.message) > most:
-                found, most = confirmation, octets_of(reference.message)
-        return found
 
     def unlinked(self, key: str, why: str) -> None:
         """A link has ended: it is asked for again, unless nobody wants it any more."""
@@ -581,6 +573,16 @@ class BrokerConnection(Driven):
 def _is_linked(connection: BrokerConnection, key: str) -> bool:
     feed = connection.feeds.get(key)
     return key in connection.takings or (feed is not None and feed.sending is not None)
+
+
+def _largest(link: LinkCore, feed: QueueFeed) -> int:
+    """Return the confirmation of the largest message of ``feed`` on its way; 0: there is none."""
+    found, most = 0, -1
+    for confirmation, (consumer, number) in link.under_way.items():
+        reference = consumer.in_flight.get(number) if consumer.feed is feed else None
+        if reference is not None and octets_of(reference.message) > most:
+            found, most = confirmation, int(octets_of(reference.message))
+    return found
 
 
 def _nothing() -> None:

@@ -18,7 +18,7 @@ LOOK_THERE: Final = "look at the address there: is it made, and may the user con
 
 
 def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[str, object]]:
-    """Return what ``connector`` does for the address ``name``, and what of it is parked; nothing where it is neither."""
+    """Return what ``connector`` does for the address ``name``, and what of it is parked; or nothing."""
     who = f"the AMQP connection {connector.name} ({connector.place})"
     connection = connector.connection
     if connection is None:
@@ -48,7 +48,7 @@ def _parked(connector: AmqpConnector, connection: BrokerConnection, name: str, w
             connector,
             connection.link.state.value,
             "parked",
-            f"{who}: the other side did not take {one.count:,} of {address}, which went to {PARKED}; the last: {one.why}",
+            f"{who}: {one.count:,} of {address} were not taken there and went to {PARKED}; the last: {one.why}",
             MOVE_BACK,
         )
         for address, one in connection.parked.items()

@@ -1,4 +1,4 @@
-"""What another broker does not take, where no dead-letter address keeps it: its producer was told that it is safe. [C]"""
+"""What another broker does not take, and no dead-letter address keeps: its producer was told that it is safe. [C]"""
 
 from __future__ import annotations
 
