@@ -408,7 +408,7 @@ class Node:
             self.options.telemetry.watch(broker, loop.call_soon)
         turn = BrokerTurn(loop, SystemClock(), broker)
         self.report = made.recover(int(turn.now), int(turn.wall))
-        settle(self._retention, self.report)
+        settle(self._retention, journal)
         if self._traces is not None:
             self._traces.introduce(broker, int(turn.wall))
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())

@@ -197,9 +197,10 @@ class WrittenFiles:
     def _put(self, asked: Write) -> None:
         name, end = asked.name, asked.end
         written = self._files.get(name)
-        if written is None:  # a segment of an earlier run: recovery puts its end mark
+        if written is None:  # a segment of an earlier run: recovery puts its end mark, and nothing comes behind that
             descriptor = os.open(self.folders.path(name), os.O_RDWR | os.O_CLOEXEC)
             written = WrittenFile(descriptor, expected=0, zeroed=0)
+            written.finished = True
             self._files[name] = written
         self._dirty[name] = written
         if written.zeroed < end and written.zeroed < written.expected:

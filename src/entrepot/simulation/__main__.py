@@ -18,6 +18,7 @@ from entrepot.simulation.campaign import (
     run_callers,
     run_carried,
     run_clusters,
+    run_dialling,
     run_drains,
     run_federation,
     run_hosted,
@@ -26,6 +27,7 @@ from entrepot.simulation.campaign import (
     run_pair,
     run_quorum,
     run_replicas,
+    run_retention,
     run_zones,
     shrink,
 )
@@ -37,10 +39,12 @@ STRAY: Final = (
 )
 
 PLAIN: Final = {
+    "dialling": run_dialling,
     "carried": run_carried,
     "federation": run_federation,
     "replicas": run_replicas,
     "hosted": run_hosted,
+    "retention": run_retention,
 }
 """Worlds of which there is one kind, by the option that asks for them."""
 
@@ -61,6 +65,8 @@ def main(arguments: list[str]) -> int:
         options.amqp,
         options.replicas,
         options.hosted,
+        options.retention,
+        options.dialling,
     )
     whole = any(kinds)
     if whole and (options.keep is not None or options.shrink):
@@ -112,6 +118,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
     found.add_argument("--federation", action="store_true", help="run brokers that fetch from one another")
+    found.add_argument("--dialling", action="store_true", help="run brokers that dial one another over AMQP")
+    found.add_argument("--retention", action="store_true", help="run brokers that keep and replay what was settled")
     found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")
     found.add_argument("--amqp", action="store_true", help="run programs that speak AMQP to one broker")

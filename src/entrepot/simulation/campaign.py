@@ -11,6 +11,7 @@ from entrepot.simulation.beside import BesideRun
 from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.carried import CarriedRun
 from entrepot.simulation.cluster_runs import ClusterRun
+from entrepot.simulation.dialling import DialledRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.federated import FederatedRun
@@ -21,6 +22,7 @@ from entrepot.simulation.network_runs import NetworkRun
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.parcels import ParcelRun
 from entrepot.simulation.quorum import Quorum
+from entrepot.simulation.replays import ReplayRun
 from entrepot.simulation.replicas import Replicas
 from entrepot.simulation.workload import Workload
 from entrepot.simulation.world import World
@@ -206,6 +208,25 @@ def run_amqp(seed: int, *, blocks: bool = False, lines: bool = False) -> Result:
     kept = () if world.lines is None else tuple(world.lines)
     counts = dict(sorted({**world.counts, "events": world.events}.items()))
     return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
+
+
+def run_retention(seed: int, *, lines: bool = False) -> Result:
+    """Run the broker of ``seed`` that keeps what its journal lets go of. It has no plan of steps to shrink."""
+    run = ReplayRun(seed, lines=lines)
+    violations = run.run()
+    world = run.world
+    kept = () if world.lines is None else tuple(world.lines)
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
+
+
+def run_dialling(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that dial one another over AMQP. It has no plan of steps to shrink."""
+    dialled = DialledRun(seed, lines=lines)
+    violations = dialled.run()
+    world = dialled.network.world
+    kept = () if world.lines is None else tuple(world.lines)
+    return Result(seed, world.digest(), tuple(violations), dict(sorted(dialled.counts().items())), 0, kept)
 
 
 def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:
