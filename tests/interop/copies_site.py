@@ -24,7 +24,6 @@ PATIENCE_S: Final = 180.0  # for a trouble to be over, on a machine that does mu
 WIRE: Final = "wireFormat.maxInactivityDuration=4000&connectionTimeout=2000"
 FILE: Final = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>{name}</name>
 <security-enabled>false</security-enabled>
-<acceptors><acceptor name="core">tcp://{host}:{core}?protocols=CORE</acceptor></acceptors>
 <cluster-user>nodes</cluster-user><cluster-password>known to nodes alone</cluster-password>
 <connectors><connector name="own">tcp://{host}:{core}</connector>
 <connector name="other">tcp://{other}:{core}</connector></connectors>
@@ -111,7 +110,7 @@ class Site:
             name,
             self.place,
             *((str(file),) if self.parts else ()),
-            *("--listen", f"openwire://{host}:{self.ports['openwire']}"),
+            *("--listen", f"openwire://{host}:{self.ports['openwire']}", "--listen", f"core://{host}:{self.ports['core']}"),
             *("--replication", f"{host}:{copies}", "--peer", f"{far}:{copies}"),
             *(*locker(self.voters), *self.more),
             port=self.ports["stomp"],
@@ -137,9 +136,11 @@ class Site:
 
     @property
     def core(self) -> str:
+        """A factory of Artemis tries the one place that it has drawn for as long as ``initialConnectAttempts`` says,
+        and then the next: without an end it would never leave a backup, which does not listen."""
         ways = ",".join(f"tcp://{host}:{self.ports['core']}?connect-timeout-millis=2000" for host in self.hosts)
         return (
-            f"({ways})?ha=true&reconnectAttempts=-1&initialConnectAttempts=-1&retryInterval=100&callTimeout=10000"
+            f"({ways})?ha=true&reconnectAttempts=-1&initialConnectAttempts=2&retryInterval=100&callTimeout=10000"
             "&callFailoverTimeout=60000&connectionTTL=4000&clientFailureCheckPeriod=2000"
         )
 
