@@ -392,6 +392,11 @@ class Assembly:
         """Return the cluster connections, of a broker that has some."""
         return () if self._artemis is None else self._artemis.clusters
 
+    def stands_in(self, connectors: Mapping[str, str]) -> None:
+        """Tell clients of CORE where they go on when this broker is lost: URIs by cluster connection, {} for nowhere."""
+        if self._artemis is not None:
+            self._artemis.stands_in(connectors)
+
     @property
     def routers(self) -> Routers | None:
         """Return the connection routers, of a broker that has some."""

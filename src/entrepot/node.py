@@ -164,6 +164,7 @@ class Node:
             serve_the_rest(self)
             if self._hosting is not None:
                 self._hosting.run, self._hosting.asked = self._run, self.ask_to_stop
+                self._hosting.stands_in = self.made.stands_in
                 await self._hosting.open()
             await listen(self)
         except BaseException:

@@ -141,7 +141,7 @@ class Site:
         ways = ",".join(f"tcp://{host}:{self.ports['core']}?connect-timeout-millis=2000" for host in self.hosts)
         return (
             f"({ways})?ha=true&reconnectAttempts=-1&initialConnectAttempts=2&retryInterval=100&callTimeout=10000"
-            "&callFailoverTimeout=60000&connectionTTL=4000&clientFailureCheckPeriod=2000"
+            "&callFailoverTimeout=8000&connectionTTL=4000&clientFailureCheckPeriod=2000"
         )
 
     @property
