@@ -6,7 +6,7 @@ the first connection that speaks CORE, a listener that speaks nothing else, or a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from entrepot.cluster.clusters.connection import AllClusters, ClusterConnection
@@ -14,8 +14,7 @@ from entrepot.cluster.clusters.draining import Drain
 from entrepot.cluster.clusters.grouping import GroupingHandler
 from entrepot.cluster.routers.options import RouterOptions
 from entrepot.cluster.routers.router import Router, Routers
-from entrepot.cluster.clusters.options import connector_of
-from entrepot.config.clusters import PASSWORD, Clusters, place_in
+from entrepot.config.clusters import PASSWORD, Clusters
 from entrepot.config.model import ServingOptions
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.census import Census
@@ -31,7 +30,6 @@ from entrepot.protocols.session import Session, Shell
 if TYPE_CHECKING:
     from entrepot.cluster.federation.federations import Federations
 
-BACKUP: Final = "backup"  # what the connector of another broker is called; only where it leads matters
 UNTRUSTED: Final = (
     "cluster-password is the default, which everybody knows: no node of the cluster comes in here. Set it on every node"
 )
@@ -145,12 +143,6 @@ class ArtemisSide:
                     cluster.topology.overseers.append(pool)
         self.routers = Routers(made)
         self.broker.guides = self.routers
-
-    def stands_in(self, connectors: Mapping[str, str]) -> None:
-        """Tell clients where they go on when this broker is lost: URIs by cluster connection, {} for nowhere."""
-        for one in self.clusters:
-            place = place_in(connectors.get(one.options.name, ""))
-            one.stands_in(None if place is None else connector_of(BACKUP, place))
 
     def greet(self, shell: Shell, options: CoreOptions, number: int, peer: str) -> Session:
         """Make the session of connection ``number``."""

@@ -392,11 +392,6 @@ class Assembly:
         """Return the cluster connections, of a broker that has some."""
         return () if self._artemis is None else self._artemis.clusters
 
-    def stands_in(self, connectors: Mapping[str, str]) -> None:
-        """Tell clients of CORE where they go on when this broker is lost: URIs by cluster connection, {} for nowhere."""
-        if self._artemis is not None:
-            self._artemis.stands_in(connectors)
-
     @property
     def routers(self) -> Routers | None:
         """Return the connection routers, of a broker that has some."""
@@ -512,3 +507,11 @@ class Assembly:
         if changed:
             self.broker.flow.limits_changed()
         return changed
+
+
+def stand_in(made: Assembly, connectors: Mapping[str, str]) -> None:
+    """Tell clients of CORE where to go on when this broker is lost: URIs by cluster connection, {} for nowhere."""
+    for one in made.clusters:
+        from entrepot.config.clusters import stand_in_at  # noqa: PLC0415 - see `entrepot.artemis`
+
+        one.stands_in(stand_in_at(connectors.get(one.options.name, "")))

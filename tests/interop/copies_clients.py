@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from copies_site import Site
 
 import entrepot
-from entrepot.base.errors import TransactionInDoubt, TransactionRolledBack
+from entrepot.base.errors import Refused, TransactionInDoubt, TransactionRolledBack
 from entrepot.client.connection import connect
 from entrepot.protocols.conversing.modes import Acknowledge
 from pairs import Producer, drain, until
@@ -187,7 +187,9 @@ class Python:
         self.thread.start()
 
     def going(self) -> int:
-        return len(self.told) if self.failure is None else 0
+        if self.failure is not None:
+            raise self.failure
+        return len(self.told)
 
     def _run(self) -> None:
         try:
@@ -220,6 +222,9 @@ class Python:
             return DOUBTFUL
         except TransactionRolledBack:
             return UNDONE
+        except Refused:  # its disk is full
+            await session.rollback()
+            return UNDONE
         return CONFIRMED
 
     async def _move(self) -> None:
@@ -234,6 +239,10 @@ class Python:
                         await session.commit()
                         idle = idle + 1 if self.produced and not batch and connection.connected else 0
                     except TransactionRolledBack:
+                        idle = 0
+                    except Refused:  # its disk is full
+                        await session.rollback()
+                        await asyncio.sleep(0.02)
                         idle = 0
 
     def end(self, history: History) -> list[str]:
@@ -285,7 +294,7 @@ class Spark:
 
     def landed(self) -> set[str]:
         """Return what is in its files, those of attempts that failed included."""
-        import pyarrow.parquet  # noqa: PLC0415 - only where Spark is
+        import pyarrow.parquet
 
         found: set[str] = set()
         for each in (self.home / "parquet").glob("*.parquet"):

@@ -52,8 +52,9 @@ class Copy(BrokerProcess):
 
     ha = "replication"
 
-    def in_sync(self) -> bool:
-        return bool(self.facts().get("replication", {}).get("in_sync"))
+    def counts(self, name: str) -> bool:
+        """Say whether that replica may take over: it says so itself a moment before the lock knows."""
+        return name in self.facts().get("replication", {}).get("eligible", ())
 
 
 class Site:
@@ -91,7 +92,7 @@ class Site:
         self.start("a")
         until(self.brokers["a"].serves, "a serves", PATIENCE_S)
         self.start("b")
-        until(self.brokers["b"].in_sync, "b is in sync", PATIENCE_S)
+        until(lambda: self.brokers["a"].counts("b"), "b is in sync", PATIENCE_S)
         self.watcher = Watcher([self.brokers["a"], self.brokers["b"]])
 
     def store(self, name: str) -> Path:
@@ -110,7 +111,12 @@ class Site:
             name,
             self.place,
             *((str(file),) if self.parts else ()),
-            *("--listen", f"openwire://{host}:{self.ports['openwire']}", "--listen", f"core://{host}:{self.ports['core']}"),
+            *(
+                "--listen",
+                f"openwire://{host}:{self.ports['openwire']}",
+                "--listen",
+                f"core://{host}:{self.ports['core']}",
+            ),
             *("--replication", f"{host}:{copies}", "--peer", f"{far}:{copies}"),
             *(*locker(self.voters), *self.more),
             port=self.ports["stomp"],
@@ -141,7 +147,7 @@ class Site:
         ways = ",".join(f"tcp://{host}:{self.ports['core']}?connect-timeout-millis=2000" for host in self.hosts)
         return (
             f"({ways})?ha=true&reconnectAttempts=-1&initialConnectAttempts=2&retryInterval=100&callTimeout=10000"
-            "&callFailoverTimeout=8000&connectionTTL=4000&clientFailureCheckPeriod=2000"
+            "&callFailoverTimeout=20000&connectionTTL=4000&clientFailureCheckPeriod=2000"
         )
 
     @property
@@ -170,7 +176,7 @@ class Site:
             self._begin_again()
             serving = [name for name, each in self.brokers.items() if each.serves()]
             primary = serving[0] if len(serving) == 1 else ""
-            return bool(primary) and self.other(primary).in_sync()
+            return bool(primary) and self.brokers[primary].counts(self.other(primary).name)
 
         until(both, "one serves, and the other is in sync", PATIENCE_S)
         return primary

@@ -38,7 +38,9 @@ ROUND_S: Final = 200
 SHORT: Final = ("the primary is killed", "the primary is cut off")
 """Where nobody asks for more."""
 
-pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"replicated pairs on machines of their own: {unavailable()}")
+pytestmark = pytest.mark.skipif(
+    bool(unavailable()), reason=f"replicated pairs on machines of their own: {unavailable()}"
+)
 long = pytest.mark.skipif(not ROUNDS, reason="takes a minute: make part-copies COPY_ROUNDS=100")
 
 

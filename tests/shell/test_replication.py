@@ -86,8 +86,11 @@ ASKED = (
 
 
 def topology(port: int) -> list[dict[str, str]]:
-    """Return what clients of CORE are told."""
-    one = Connection(port)
+    """Return what clients of CORE are told; nothing of nobody while the broker opens its ports."""
+    try:
+        one = Connection(port)
+    except OSError:
+        return [{}]
     one.socket.sendall(ASKED)
     body = one.frame().partition(b"\n\n")[2]
     one.close()
@@ -102,14 +105,14 @@ def test_clients_of_core_are_told_who_would_take_over(copies: Copies, tmp_path: 
     own, other = (f"127.0.0.1:{place}" for place in places)
     first = copies.start(0, str(files[0]), "--copies", "1")
     until(first.serves, "the first is primary")
-    until(lambda: topology(first.port), "it answers")
+    until(lambda: topology(first.port) != [{}], "it answers")
     assert [(one["primary"], one.get("backup", "")) for one in topology(first.port)] == [(own, "")]
     second = copies.start(1, str(files[1]), "--copies", "1")
     until(lambda: topology(first.port)[0].get("backup") == other, "the second stands in for it")
     second.kill()
     until(lambda: "backup" not in topology(first.port)[0], "nobody does")
     second = copies.start(1, str(files[1]), "--copies", "1")
-    until(second.in_sync, "the second is in sync")
+    until(lambda: topology(first.port)[0].get("backup") == other, "the second stands in for it again")
     first.kill()
     until(second.serves, "the second takes over")
     first = copies.start(0, str(files[0]), "--copies", "1")

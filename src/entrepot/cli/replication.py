@@ -19,7 +19,7 @@ from entrepot.io.secret_file import read_secret
 if TYPE_CHECKING:
     from entrepot.cli.backups import Slot
     from entrepot.config.model import Colocation, Sharing
-    from entrepot.config.peering import Peering
+    from entrepot.node_options import NodeOptions
 
 KEPT: Final = 2
 
@@ -99,18 +99,18 @@ def of_cluster(
     hosting: Colocation | None,
     name: str,
     slot: Slot | None,
-    peering: Peering | None,
+    written: NodeOptions | None,
 ) -> SharedStoreOptions:
     """Return what `replicated` does, for a node that hosts copies of others as ``hosting`` says; None for no such node.
 
-    ``name``: of this broker; ``slot``: which of those copies it is itself, None for the node; ``peering``: what the file
-    says of others. Raises InvalidOption.
+    ``name``: of this broker; ``slot``: which of those copies it is itself, None for the node; ``written``: by
+    its file, None where it has none. Raises InvalidOption.
     """
     if hosting is not None:
         from entrepot.cli.backups import colocated  # noqa: PLC0415 - few brokers need it
 
         given, locker = colocated(given, locker, sharing, hosting, name, slot)
-    connectors = {} if peering is None else peering.reached_at()
+    connectors = {} if written is None or written.config is None else written.config.peering.reached_at()
     return replicated(given, locker, lease_duration, status, sharing, connectors)
 
 

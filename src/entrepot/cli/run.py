@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from entrepot.config.model import Colocation, Sharing
     from entrepot.config.processes import Process
     from entrepot.config.reading import Reading
-    from entrepot.config.peering import Peering
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.node_options import NodeOptions
 
@@ -305,7 +304,7 @@ def run(
 
         hosting = _hosting(written, colocation)
         shared: SharedStoreOptions | None = of_cluster(
-            copied, locker, lease_duration, status, sharing, hosting=hosting, name=name, slot=slot, peering=_peering(written)
+            copied, locker, lease_duration, status, sharing, hosting=hosting, name=name, slot=slot, written=written
         )
     else:
         for option, value in copied.items():
@@ -472,11 +471,6 @@ def _as_backup(
         status = f"{host or '0.0.0.0'}:{port + offset}" if port else status
     name = name_of(name, number, owner) if _given("name") else name
     return name, directory, tuple(shifted(one, offset) for one in listen), status
-
-
-def _peering(written: NodeOptions | None) -> Peering | None:
-    """Return what the file says of other brokers, None where there is none."""
-    return None if written is None or written.config is None else written.config.peering
 
 
 def _refuse_nobody(written: NodeOptions | None, shared: SharedStoreOptions | None) -> None:

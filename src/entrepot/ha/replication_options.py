@@ -26,8 +26,8 @@ class ReplicationOptions:
     ``certificate``, ``key``, ``trust``: files of TLS, which both sides speak, each with a certificate that the other's
     ``trust`` vouches for; ``verify_host``: a primary's is for the host that was dialled. ``by_lock``: a copy
     of nothing yet follows nobody but whom the lock names, since primaries of other stores answer at the places, too.
-    ``connectors``: where clients of CORE find this broker when it serves, a URI for each cluster connection: they are told
-    of it while it is in sync (artemis.md 1.22).
+    ``connectors``: where clients of CORE find this broker when it serves, a URI for each cluster connection: they are
+    told of it while it is in sync (artemis.md 1.22).
     """
 
     def __init__(

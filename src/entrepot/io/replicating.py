@@ -175,7 +175,9 @@ class Hosting(Host):
         self.crowded = self.refused = 0  # how often: a stranger went, and somebody was refused since one was greeted
         self.run: Callable[[Callable[[], None]], None] = lambda action: action()
         self.asked: Callable[[str], None] = lambda why: None
-        self.stands_in: Callable[[Mapping[str, str]], None] = lambda connectors: None  # who takes over: clients are told
+        self.stands_in: Callable[[Mapping[str, str]], None] = lambda connectors: (
+            None
+        )  # who takes over: clients are told
         self.replication: Final = Replication(
             mirror, self, options, copy=standing.copy, name=self.name, store=standing.store
         )
@@ -188,6 +190,15 @@ class Hosting(Host):
         self._reading: ThreadPoolExecutor | None = None
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    def attach(
+        self,
+        run: Callable[[Callable[[], None]], None],
+        asked: Callable[[str], None],
+        stands_in: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        """``asked``: to stop, since the store is given back; ``stands_in``: tells clients who would take over."""
+        self.run, self.asked, self.stands_in = run, asked, stands_in
 
     async def open(self) -> None:
         """Be there for replicas. Raises AddressInUse."""

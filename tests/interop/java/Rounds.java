@@ -3,7 +3,6 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 import javax.jms.Connection;
-import javax.jms.IllegalStateException;
 import javax.jms.JMSException;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
@@ -43,6 +42,14 @@ public class Rounds {
         }
     }
 
+    /** The broker refused it, and lives: nothing of it counts. */
+    static String undo(Session session, JMSException refused) throws Exception {
+        System.err.println(refused);
+        session.rollback();
+        Thread.sleep(20);
+        return "undone";
+    }
+
     static Connection connect(String url) throws JMSException {
         ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(url);
         factory.getRedeliveryPolicy().setMaximumRedeliveries(-1);
@@ -59,8 +66,13 @@ public class Rounds {
         MessageProducer producer = session.createProducer(session.createQueue(source));
         for (int batch = 0; !ending; batch++) {
             while (committed * BATCH - moved > AHEAD && !ending) Thread.sleep(20);
-            for (int part = 0; part < BATCH; part++) producer.send(session.createTextMessage(batch + ":" + part));
-            String outcome = commit(session);
+            String outcome;
+            try {
+                for (int part = 0; part < BATCH; part++) producer.send(session.createTextMessage(batch + ":" + part));
+                outcome = commit(session);
+            } catch (JMSException refused) { // its disk is full
+                outcome = undo(session, refused);
+            }
             told.add(outcome + " " + batch);
             batches = batch + 1;
             if (outcome.equals("committed")) committed++;
@@ -87,9 +99,8 @@ public class Rounds {
                     producer.send(session.createTextMessage(text));
                 }
                 outcome = commit(session);
-            } catch (IllegalStateException marked) { // what it consumed was lost with the connection: "rollback only"
-                session.rollback();
-                outcome = "undone";
+            } catch (JMSException refused) { // what it consumed was lost with the connection: "rollback only"; a full disk
+                outcome = undo(session, refused);
             }
             if (texts.length() > 0) moves.add("moved " + outcome + texts);
             if (outcome.equals("committed") && texts.length() > 0) committedMoves++;
