@@ -173,7 +173,7 @@ class Site:
 
         def both() -> bool:
             nonlocal primary
-            self._begin_again()
+            self._begin_again(*self.brokers)
             serving = [name for name, each in self.brokers.items() if each.serves()]
             primary = serving[0] if len(serving) == 1 else ""
             return bool(primary) and self.brokers[primary].counts(self.other(primary).name)
@@ -181,12 +181,23 @@ class Site:
         until(both, "one serves, and the other is in sync", PATIENCE_S)
         return primary
 
-    def _begin_again(self) -> None:
+    def _begin_again(self, *names: str) -> None:
         """Start who ended by itself, as an init system does: its disk failed, or its lease ran out while it read it."""
-        for name, each in list(self.brokers.items()):
+        for name in names:
+            each = self.brokers[name]
             if each.process.poll() is not None:
                 self.ended.append(f"{name} ended with {each.process.returncode}")
                 self.start(name)
+
+    def taken_over(self, primary: str) -> None:
+        """Wait until the other one serves."""
+        name = self.other(primary).name
+
+        def true() -> bool:
+            self._begin_again(name)
+            return self.brokers[name].serves()
+
+        until(true, "the replica takes over", PATIENCE_S)
 
     def other(self, name: str) -> Copy:
         return self.brokers["b" if name == "a" else "a"]
@@ -250,7 +261,7 @@ class Troubles:
 
     def _kill_primary(self, primary: str) -> None:
         self.site.brokers[primary].kill()
-        until(self.site.other(primary).serves, "the replica takes over", PATIENCE_S)
+        self.site.taken_over(primary)
         self._restart(primary)
 
     def _kill_replica(self, primary: str) -> None:
@@ -268,13 +279,13 @@ class Troubles:
 
     def _stop(self, primary: str) -> None:
         assert self.site.brokers[primary].stop() == 0
-        until(self.site.other(primary).serves, "the replica takes over", PATIENCE_S)
+        self.site.taken_over(primary)
         self._restart(primary)
 
     def _stand_still(self, primary: str) -> None:
         self.site.brokers[primary].pause()
         try:
-            until(self.site.other(primary).serves, "the replica takes over", PATIENCE_S)
+            self.site.taken_over(primary)
             time.sleep(self.lots.uniform(0.0, LEASE_S))
         finally:
             self.site.brokers[primary].resume()
@@ -297,7 +308,7 @@ class Troubles:
         return [(of, to) for to, of in self._out(name)]
 
     def _gone(self, primary: str) -> None:
-        until(self.site.other(primary).serves, "the replica takes over", PATIENCE_S)
+        self.site.taken_over(primary)
         self._while()
 
     def _cut_off(self, primary: str) -> None:
@@ -345,7 +356,7 @@ class Troubles:
         ballast = self._fill(primary)
         self._while()
         self.site.brokers[primary].clear()
-        until(self.site.other(primary).serves, "the replica takes over", PATIENCE_S)
+        self.site.taken_over(primary)
         ballast.unlink()
         self._restart(primary)
 
