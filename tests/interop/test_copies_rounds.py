@@ -144,7 +144,7 @@ def believes_itself(self, record):
     return ""
 Standing._against = believes_itself
 """
-TWICE: Final = """\
+TAKEN_TWICE: Final = """\
 from entrepot.ha.candidate import Candidate
 claim = Candidate._claim
 def once_more(self, *known):
@@ -152,6 +152,16 @@ def once_more(self, *known):
     self.mine.epoch -= 1
     return effects
 Candidate._claim = once_more
+"""
+SAID_TWICE: Final = """\
+from entrepot.io.standby import Standby
+facts = Standby.facts
+def the_first(self):
+    said = facts(self)
+    if "master" in said:
+        said["master"]["epoch"] = 1
+    return said
+Standby.facts = the_first
 """
 
 
@@ -200,15 +210,25 @@ def test_a_build_that_serves_a_stale_copy_is_found_out(tmp_path: Path) -> None:
 
 @long
 @pytest.mark.timeout(300)
-def test_a_build_that_takes_an_epoch_a_second_time_is_found_out(tmp_path: Path) -> None:
-    with planted(tmp_path, TWICE) as site:
-        assert site.watcher is not None
-        until(lambda: site.watcher.seen, "a is seen to serve")
+def test_a_build_that_says_an_epoch_a_second_time_is_found_out(tmp_path: Path) -> None:
+    with planted(tmp_path, SAID_TWICE) as site:
+        watcher = site.watcher
+        assert watcher is not None
+        until(lambda: watcher.seen, "a is seen to serve")
         site.brokers["a"].kill()
-        until(site.brokers["b"].serves, "the broken build serves", 60.0)
-        until(lambda: site.watcher.seen[-1][3] == "b", "and is seen to")
-        site.watcher.stop()
-        assert any("both with epoch" in line for line in site.watcher.wrong())
+        until(lambda: watcher.seen[-1][3] == "b", "the broken build is seen to serve", 60.0)
+        watcher.stop()
+        assert "b and a both with epoch 1" in watcher.wrong()
+
+
+@long
+@pytest.mark.timeout(300)
+def test_a_build_that_takes_an_epoch_a_second_time_serves_nothing(tmp_path: Path) -> None:
+    """Its own journal knows better."""
+    with planted(tmp_path, TAKEN_TWICE) as site:
+        site.brokers["a"].kill()
+        until(lambda: "epoch 1 is over" in site.brokers["b"].text(), "it is refused", 60.0)
+        assert site.brokers["b"].process.wait(30) != 0
 
 
 def take(site: Site, queue: str) -> str:
