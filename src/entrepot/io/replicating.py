@@ -175,9 +175,7 @@ class Hosting(Host):
         self.crowded = self.refused = 0  # how often: a stranger went, and somebody was refused since one was greeted
         self.run: Callable[[Callable[[], None]], None] = lambda action: action()
         self.asked: Callable[[str], None] = lambda why: None
-        self.stands_in: Callable[[Mapping[str, str]], None] = lambda connectors: (
-            None
-        )  # who takes over: clients are told
+        self.stands_in: Callable[[Mapping[str, str]], None] = lambda connectors: None
         self.replication: Final = Replication(
             mirror, self, options, copy=standing.copy, name=self.name, store=standing.store
         )
