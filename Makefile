@@ -15,6 +15,7 @@ ROUNDS ?= 200
 PAIR_ROUNDS ?= 100
 MIXED_ROUNDS ?= 30
 COPY_ROUNDS ?= 100
+COPY_SEED ?= 1
 MINUTES ?= 10
 NETWORK ?= all
 MODE ?= alone
@@ -224,8 +225,8 @@ cluster-rounds: setup ## kill and cut off nodes of clusters under load, beside r
 	@ENTREPOT_CLUSTER_ROUNDS=$(ROUNDS) ENTREPOT_MIXED_ROUNDS=$(MIXED_ROUNDS) \
 		$(PY) tools/run_tests.py compiled tests/interop/test_cluster_rounds.py -s $(ARGS)
 
-part-copies: setup ## replicated pairs in namespaces: kill -9, SIGSTOP, cut links, full disks, all clients; as root, COPY_ROUNDS=100
-	@COPY_ROUNDS=$(COPY_ROUNDS) $(PY) tools/run_tests.py compiled tests/interop/test_copies_rounds.py -s $(ARGS)
+part-copies: setup ## replicated pairs in namespaces: kill -9, SIGSTOP, cut links, full disks, all clients; as root, COPY_ROUNDS=100 COPY_SEED=1
+	@COPY_ROUNDS=$(COPY_ROUNDS) COPY_SEED=$(COPY_SEED) $(PY) tools/run_tests.py compiled tests/interop/test_copies_rounds.py -s $(ARGS)
 
 chaos: setup ## storms over real clusters; MINUTES=10 NETWORK=ring|hub|mesh|all AUDIT=default|on|off|all
 	$(COMPILED) $(PY) tests/shell/chaos.py --minutes $(MINUTES) --network $(NETWORK) --audit $(AUDIT) $(ARGS)

@@ -85,14 +85,27 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
+def free_net() -> str:
+    """Return the first two numbers of a network that no other test on this machine has."""
+    routes = subprocess.run(["ip", "route", "show"], check=True, capture_output=True, text=True).stdout
+    return next(net for at in range(50) if f"{(net := f'10.{200 + (os.getpid() + at) % 50}')}.0.0/16" not in routes)
+
+
 class Machines:
     """Namespaces with one wire each to a router, and this machine's own to it: so any way from A to B can be cut."""
 
     def __init__(self, *names: str) -> None:
-        self.net = f"10.{200 + os.getpid() % 50}"
+        self.net = free_net()
         self.mark = f"ev{os.getpid() % 100_000}"
         self.names = (*names, "here")
         self.router = f"{self.mark}r"
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
         ip("netns", "add", self.router)
         subprocess.run(
             ["ip", "netns", "exec", self.router, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"], check=True

@@ -507,3 +507,11 @@ class Assembly:
         if changed:
             self.broker.flow.limits_changed()
         return changed
+
+
+def stand_in(made: Assembly, connectors: Mapping[str, str]) -> None:
+    """Tell clients of CORE where to go on when this broker is lost: URIs by cluster connection, {} for nowhere."""
+    for one in made.clusters:
+        from entrepot.config.clusters import stand_in_at  # noqa: PLC0415 - see `entrepot.artemis`
+
+        one.stands_in(stand_in_at(connectors.get(one.options.name, "")))

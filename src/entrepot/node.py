@@ -15,7 +15,7 @@ from functools import partial
 from time import clock_gettime_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from entrepot.assembly import Assembly, Ports
+from entrepot.assembly import Assembly, Ports, stand_in
 from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, StoreLost
 from entrepot.base.settings import Dialect
@@ -163,7 +163,7 @@ class Node:
             self._recovered()
             serve_the_rest(self)
             if self._hosting is not None:
-                self._hosting.run, self._hosting.asked = self._run, self.ask_to_stop
+                self._hosting.attach(self._run, self.ask_to_stop, partial(stand_in, self.made))
                 await self._hosting.open()
             await listen(self)
         except BaseException:

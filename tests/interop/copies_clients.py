@@ -11,14 +11,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Final, Protocol
 
-import pyarrow.parquet
 from copies_site import Site
 
 import entrepot
-from entrepot.base.errors import TransactionInDoubt, TransactionRolledBack
+from entrepot.base.errors import Refused, TransactionInDoubt, TransactionRolledBack
 from entrepot.client.connection import connect
 from entrepot.protocols.conversing.modes import Acknowledge
 from pairs import Producer, drain, until
@@ -26,6 +27,7 @@ from promised import CONFIRMED, DOUBTFUL, UNDONE, History
 from spark.stand import QUICK
 
 ENDING_S: Final = 240.0
+ANSWER_S: Final = 120.0  # of a Java program: it may still be loading
 BATCH: Final = 3
 
 
@@ -81,31 +83,66 @@ def left(site: Site, queue: str, awaited: list[str]) -> Counter[str]:
 
 
 class Java:
-    """A program that works until a line comes on its standard input, and tells what it knows then."""
+    """A program that works until it is told to end, and says how much it has done when it is asked."""
 
     def __init__(self, command: list[str], first: str, log: Path) -> None:
         """``first``: what it says once it works."""
         self.log = log
+        self.lines: Queue[str] = Queue()
         with log.open("wb") as errors:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
             )
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        try:
+            assert self._line() == first, f"it does not begin: {self._last_words()}"
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self) -> None:
         assert self.process.stdout is not None
-        assert self.process.stdout.readline().strip() == first, log.read_text()[-3000:]
-        self.began = time.monotonic()
+        for line in self.process.stdout:
+            self.lines.put(line.strip())
+
+    def _line(self) -> str:
+        """Return what it says next, "" where it says nothing."""
+        try:
+            return self.lines.get(timeout=ANSWER_S)
+        except Empty:
+            return ""
+
+    def _last_words(self) -> str:
+        return self.log.read_text()[-3000:]
+
+    def _tell(self, line: str) -> None:
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended, which the lack of an answer says
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
 
     def going(self) -> int:
-        """It cannot be asked: time passes while it lives."""
-        return int(time.monotonic() - self.began) if self.process.poll() is None else 0
+        self._tell("at")
+        word, _, number = self._line().partition(" ")
+        assert word == "at", f"it answers no more: {self._last_words()}"
+        return int(number)
 
     def said(self) -> list[str]:
-        text, _ = self.process.communicate("end\n", timeout=ENDING_S)
-        assert self.process.returncode == 0, self.log.read_text()[-3000:]
-        return text.splitlines()
+        """Let it end, and return what it has to say."""
+        self._tell("end")
+        assert self.process.wait(ENDING_S) == 0, self._last_words()
+        self.reader.join(ANSWER_S)
+        return [self.lines.get_nowait() for _ in range(self.lines.qsize())]
 
     def close(self) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        self.reader.join(ANSWER_S)
+        for each in (self.process.stdin, self.process.stdout):
+            assert each is not None
+            with suppress(BrokenPipeError):
+                each.close()
 
 
 class JavaOpenWire(Java):
@@ -129,6 +166,7 @@ class JavaCore(Java):
 
     def end(self, history: History) -> list[str]:
         said = self.said()[-1]
+        assert said.endswith("stuck false"), f"{said}: {self._last_words()}"
         history.add(CONFIRMED, f"core: {WELL}")
         return [f"core: {said}"]
 
@@ -149,7 +187,9 @@ class Python:
         self.thread.start()
 
     def going(self) -> int:
-        return len(self.told) if self.failure is None else 0
+        if self.failure is not None:
+            raise self.failure
+        return len(self.told)
 
     def _run(self) -> None:
         try:
@@ -182,6 +222,9 @@ class Python:
             return DOUBTFUL
         except TransactionRolledBack:
             return UNDONE
+        except Refused:  # its disk is full
+            await session.rollback()
+            return UNDONE
         return CONFIRMED
 
     async def _move(self) -> None:
@@ -196,6 +239,10 @@ class Python:
                         await session.commit()
                         idle = idle + 1 if self.produced and not batch and connection.connected else 0
                     except TransactionRolledBack:
+                        idle = 0
+                    except Refused:  # its disk is full
+                        await session.rollback()
+                        await asyncio.sleep(0.02)
                         idle = 0
 
     def end(self, history: History) -> list[str]:
@@ -247,6 +294,8 @@ class Spark:
 
     def landed(self) -> set[str]:
         """Return what is in its files, those of attempts that failed included."""
+        import pyarrow.parquet
+
         found: set[str] = set()
         for each in (self.home / "parquet").glob("*.parquet"):
             try:

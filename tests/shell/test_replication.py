@@ -23,6 +23,7 @@ from pairs import ROUNDS, ROUNDS_SLOW, BrokerProcess, Connection, Producer, free
 QUEUE = "/queue/copied"
 ROOT = Path(__file__).parents[2]
 COMPILED = "build/compiled"
+ROLES = ("<primary/>", "<backup><allow-failback>false</allow-failback></backup>")
 
 
 class CopyProcess(BrokerProcess):
@@ -70,6 +71,53 @@ class Copies:
         second = self.start(1, *more)
         until(second.in_sync, "the second is in sync")
         return first, second
+
+
+CLUSTER = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>{name}</name>
+<security-enabled>false</security-enabled><cluster-user>nodes</cluster-user><cluster-password>secret</cluster-password>
+<connectors><connector name="own">tcp://127.0.0.1:{port}</connector></connectors>
+<cluster-connections><cluster-connection name="pair"><connector-ref>own</connector-ref></cluster-connection>
+</cluster-connections><ha-policy><replication><primary/></replication></ha-policy></core></configuration>
+"""
+ASKED = (
+    b"SUBSCRIBE\nid:1\ndestination:answers\nack:auto\n\n\0SEND\ndestination:activemq.management\nreply-to:answers\n"
+    b"_AMQ_ResourceName:broker\n_AMQ_OperationName:listNetworkTopology\n\n[]\0"
+)
+
+
+def topology(port: int) -> list[dict[str, str]]:
+    """Return what clients of CORE are told; nothing of nobody while the broker opens its ports."""
+    try:
+        one = Connection(port)
+    except OSError:
+        return [{}]
+    one.socket.sendall(ASKED)
+    body = one.frame().partition(b"\n\n")[2]
+    one.close()
+    return list(json.loads(json.loads(body)[0]))
+
+
+def test_clients_of_core_are_told_who_would_take_over(copies: Copies, tmp_path: Path) -> None:
+    places, files = [free_port(), free_port()], []
+    for which, name in enumerate(("alpha", "beta")):
+        files.append(tmp_path / f"{name}.xml")
+        files[which].write_text(CLUSTER.format(name=name, port=places[which]).replace("<primary/>", ROLES[which]))
+    own, other = (f"127.0.0.1:{place}" for place in places)
+    first = copies.start(0, str(files[0]), "--copies", "1")
+    until(first.serves, "the first is primary")
+    until(lambda: topology(first.port) != [{}], "it answers")
+    assert [(one["primary"], one.get("backup", "")) for one in topology(first.port)] == [(own, "")]
+    second = copies.start(1, str(files[1]), "--copies", "1")
+    until(lambda: topology(first.port)[0].get("backup") == other, "the second stands in for it")
+    second.kill()
+    until(lambda: "backup" not in topology(first.port)[0], "nobody does")
+    second = copies.start(1, str(files[1]), "--copies", "1")
+    until(lambda: topology(first.port)[0].get("backup") == other, "the second stands in for it again")
+    first.kill()
+    until(second.serves, "the second takes over")
+    first = copies.start(0, str(files[0]), "--copies", "1")
+    until(lambda: topology(second.port)[0].get("backup") == own, "the first stands in for the second")
+    assert topology(second.port)[0]["primary"] == other
 
 
 @pytest.fixture

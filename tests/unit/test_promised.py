@@ -54,3 +54,4 @@ def test_many_faults_are_said_shortly() -> None:
 def test_two_primaries_are_seen() -> None:
     assert two_at_once([(0.0, 0.1, 1, "a"), (1.0, 1.1, 2, "b")]) == []
     assert two_at_once([(0.0, 0.1, 1, "a"), (1.0, 1.1, 2, "b"), (1.2, 1.3, 1, "a")]) != []
+    assert two_at_once([(0.0, 0.1, 1, "a"), (1.0, 1.1, 1, "b")]) == ["b and a both with epoch 1"]

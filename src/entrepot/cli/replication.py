@@ -19,6 +19,7 @@ from entrepot.io.secret_file import read_secret
 if TYPE_CHECKING:
     from entrepot.cli.backups import Slot
     from entrepot.config.model import Colocation, Sharing
+    from entrepot.node_options import NodeOptions
 
 KEPT: Final = 2
 
@@ -29,10 +30,11 @@ def replicated(
     lease_duration: float | None,
     status: str | None,
     sharing: Sharing | None = None,
+    connectors: Mapping[str, str] | None = None,
 ) -> SharedStoreOptions:
     """Return how the store is replicated. ``given``: option -> value, None or empty where it was not given.
 
-    ``sharing``: what a file says; options win.
+    ``sharing``: what a file says; options win. ``connectors``: as in `ReplicationOptions`.
 
     Raises InvalidOption.
     """
@@ -65,6 +67,7 @@ def replicated(
         trust=str(given["--replication-trust"] or ""),
         verify_host=not given["--replication-any-host"],
         by_lock=bool(given.get("--replication-by-lock")),
+        connectors=connectors,
     )
     if options.copies_min > 1 + len(options.peers):
         raise InvalidOption(
@@ -96,16 +99,19 @@ def of_cluster(
     hosting: Colocation | None,
     name: str,
     slot: Slot | None,
+    written: NodeOptions | None,
 ) -> SharedStoreOptions:
     """Return what `replicated` does, for a node that hosts copies of others as ``hosting`` says; None for no such node.
 
-    ``name``: of this broker; ``slot``: which of those copies it is itself, None for the node. Raises InvalidOption.
+    ``name``: of this broker; ``slot``: which of those copies it is itself, None for the node; ``written``: by
+    its file, None where it has none. Raises InvalidOption.
     """
     if hosting is not None:
         from entrepot.cli.backups import colocated  # noqa: PLC0415 - few brokers need it
 
         given, locker = colocated(given, locker, sharing, hosting, name, slot)
-    return replicated(given, locker, lease_duration, status, sharing)
+    connectors = {} if written is None or written.config is None else written.config.peering.reached_at()
+    return replicated(given, locker, lease_duration, status, sharing, connectors)
 
 
 def _part(given: Mapping[str, Any], sharing: Sharing | None) -> tuple[str, bool, bool]:

@@ -305,7 +305,7 @@ def run(
 
         hosting = _hosting(written, colocation)
         shared: SharedStoreOptions | None = of_cluster(
-            copied, locker, lease_duration, status, sharing, hosting=hosting, name=name, slot=slot
+            copied, locker, lease_duration, status, sharing, hosting=hosting, name=name, slot=slot, written=written
         )
     else:
         for option, value in copied.items():

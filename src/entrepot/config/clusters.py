@@ -23,6 +23,7 @@ from entrepot.protocols.artemis.primitives import Connector
 USER: Final = "ACTIVEMQ.CLUSTER.ADMIN.USER"
 PASSWORD: Final = "CHANGE ME!!"
 PORT: Final = 61616
+STAND_IN: Final = "backup"  # what its connector is called: only where it leads matters
 GROUPING_KINDS: Final = ("LOCAL", "REMOTE")
 
 E = TypeVar("E", ClusterEntry, GroupEntry)
@@ -240,6 +241,12 @@ class _Reader:
                 continue
             names[entry.name] = None
             yield entry
+
+
+def stand_in_at(uri: str) -> Connector | None:
+    """Return the connector of a broker that is reached at ``uri``; None where that is no place of TCP."""
+    place = place_in(uri)
+    return None if place is None else connector_of(STAND_IN, place)
 
 
 def place_in(uri: str) -> Endpoint | None:

@@ -268,3 +268,8 @@ class Peering(Struct, frozen=True, kw_only=True):
     hosted_scale_down: ScaleDownEntry | None = None
     grouping: GroupingEntry | None = None
     flaws: tuple[Flaw, ...] = ()
+
+    def reached_at(self) -> dict[str, str]:
+        """Return where others find this broker, a URI for each cluster connection; of two with one name the first."""
+        places = {one.name: one.uri for one in reversed(self.places)}
+        return {one.name: places[one.connector] for one in reversed(self.clusters) if one.connector in places}

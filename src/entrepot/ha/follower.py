@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.ha.catchup import CatchUp
 from entrepot.ha.standing import RECEIVED
 from entrepot.journal.inspect import Damage
+
+CONNECTORS_MAX: Final = 16
+CONNECTOR_MAX: Final = 1_000
+"""Characters of a connector, which each client of CORE is told."""
 
 Fetched = Callable[[bytes | EntrepotError], None]
 
@@ -87,6 +91,7 @@ class Follower:
         self.pinged: Instant = now
         self.since: Instant = -1  # it is in sync since then
         self.gives_back = False  # it would give the store back to who is primary by the configuration
+        self.connectors: Mapping[str, str] = {}  # where clients of CORE find it when it serves, by cluster connection
         self.allowed = 0.0
         self.allowed_at: Instant = now
 
@@ -98,6 +103,14 @@ class Follower:
     def reached(self, confirm: str) -> int:
         """Return up to which sync it has what is needed."""
         return self.received if confirm == RECEIVED else self.synced
+
+    def introduced(self, facts: Mapping[str, Any]) -> None:
+        """Take what its greeting says of its broker; of what an older one does not say, the default stands."""
+        self.gives_back = facts.get("gives_back") is True
+        said = facts.get("connectors")
+        if isinstance(said, dict):
+            known = {str(name): str(uri) for name, uri in list(said.items())[:CONNECTORS_MAX]}
+            self.connectors = {name: uri for name, uri in known.items() if len(uri) <= CONNECTOR_MAX}
 
     def send(self, octets: bytes) -> None:
         """Send one frame."""

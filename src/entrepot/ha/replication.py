@@ -290,7 +290,7 @@ class Replication(Audience):
                 remedy="stop one of them first",
             )
         follower = self.make(link, copy, name, now)
-        follower.gives_back = facts.get("gives_back") is True
+        follower.introduced(facts)
         self.names[copy] = name
         self.followers.append(follower)
         follower.send(

@@ -92,6 +92,7 @@ class _Followed(Wire):
         facts = self.replica.greeting(following.name)
         options = following.standby.options
         facts["gives_back"] = options.allow_failback or options.drains
+        facts["connectors"] = {} if options.drains else following.options.connectors
         self.send(greeting(HELLO, facts))
 
     def gone(self, why: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from _operator import _compare_digest
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -175,17 +175,28 @@ class Hosting(Host):
         self.crowded = self.refused = 0  # how often: a stranger went, and somebody was refused since one was greeted
         self.run: Callable[[Callable[[], None]], None] = lambda action: action()
         self.asked: Callable[[str], None] = lambda why: None
+        self.stands_in: Callable[[Mapping[str, str]], None] = lambda connectors: None
         self.replication: Final = Replication(
             mirror, self, options, copy=standing.copy, name=self.name, store=standing.store
         )
         self.returns: Final = Returns(standing, allowed=standby.options.allow_failback)
         self._withheld = False  # that it is was said
+        self._successor: Mapping[str, str] = {}  # where clients were told to go on
         self._place: Final = place_of(options.listen)
         self._tls: Final = contexts(options)
         self._disk: Final = disk
         self._reading: ThreadPoolExecutor | None = None
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    def attach(
+        self,
+        run: Callable[[Callable[[], None]], None],
+        asked: Callable[[str], None],
+        stands_in: Callable[[Mapping[str, str]], None],
+    ) -> None:
+        """``asked``: to stop, since the store is given back; ``stands_in``: tells clients who would take over."""
+        self.run, self.asked, self.stands_in = run, asked, stands_in
 
     async def open(self) -> None:
         """Be there for replicas. Raises AddressInUse."""
@@ -209,8 +220,16 @@ class Hosting(Host):
         return _Greeted(self) if self._tls is None else _Gate(self, self._tls[0])
 
     def _tick(self) -> None:
-        self.run(lambda: self.replication.tick(now()))
+        self.run(self._look)
         self._timer = asyncio.get_running_loop().call_later(TICK, self._tick)
+
+    def _look(self) -> None:
+        """Time goes by; and who would take over may be another one."""
+        self.replication.tick(now())
+        successor = next((each.connectors for each in self.replication.pieces.in_sync if each.connectors), {})
+        if successor != self._successor:
+            self._successor = successor
+            self.stands_in(successor)
 
     async def finish(self) -> None:
         """The store is closed: let replicas have the end of it, and let go."""

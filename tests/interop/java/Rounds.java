@@ -3,7 +3,6 @@ import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 import javax.jms.Connection;
-import javax.jms.IllegalStateException;
 import javax.jms.JMSException;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
@@ -15,8 +14,9 @@ import org.apache.activemq.ActiveMQConnectionFactory;
 
 /**
  * A transacted producer and a transacted mover (receives from one queue, sends to another, in one transaction) under
- * failover, while somebody kills brokers. Prints "ready" once both have committed, works until a line comes on standard
- * input, lets the mover finish, and then prints what each commit was reported as and what every queue holds:
+ * failover, while somebody kills brokers. Prints "ready" once both have committed. The line "at" on standard input is
+ * answered by how much both have done, "at NUMBER"; at any other line it lets the mover finish, and then prints what each
+ * commit was reported as and what every queue holds:
  *
  *   committed|undone|doubtful BATCH     of the producer; BATCH:0 to BATCH:4 were sent
  *   moved committed|undone|doubtful BATCH:PART...   of the mover: what it received in one transaction
@@ -24,11 +24,12 @@ import org.apache.activemq.ActiveMQConnectionFactory;
  */
 public class Rounds {
     static final int BATCH = 5;
+    static final int AHEAD = 2000; // messages that the producer may be ahead: the mover is slower, and must end some day
     static final long IDLE_MS = 1500; // after which the source counts as empty
     static final List<String> told = new ArrayList<>();
     static volatile boolean ending, produced;
     static final List<String> moves = new ArrayList<>();
-    static volatile int batches, committedMoves;
+    static volatile int batches, committed, committedMoves, moved;
     static volatile Throwable failure;
 
     /** What a commit is reported as. "In doubt" is ActiveMQ's wording for an answer that was lost. */
@@ -39,6 +40,14 @@ public class Rounds {
         } catch (TransactionRolledBackException undone) {
             return String.valueOf(undone.getMessage()).contains("in doubt") ? "doubtful" : "undone";
         }
+    }
+
+    /** The broker refused it, and lives: nothing of it counts. */
+    static String undo(Session session, JMSException refused) throws Exception {
+        System.err.println(refused);
+        session.rollback();
+        Thread.sleep(20);
+        return "undone";
     }
 
     static Connection connect(String url) throws JMSException {
@@ -56,9 +65,17 @@ public class Rounds {
         Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
         MessageProducer producer = session.createProducer(session.createQueue(source));
         for (int batch = 0; !ending; batch++) {
-            for (int part = 0; part < BATCH; part++) producer.send(session.createTextMessage(batch + ":" + part));
-            told.add(commit(session) + " " + batch);
+            while (committed * BATCH - moved > AHEAD && !ending) Thread.sleep(20);
+            String outcome;
+            try {
+                for (int part = 0; part < BATCH; part++) producer.send(session.createTextMessage(batch + ":" + part));
+                outcome = commit(session);
+            } catch (JMSException refused) { // its disk is full
+                outcome = undo(session, refused);
+            }
+            told.add(outcome + " " + batch);
             batches = batch + 1;
+            if (outcome.equals("committed")) committed++;
             Thread.sleep(2);
         }
         connection.close();
@@ -73,20 +90,21 @@ public class Rounds {
             Message message = consumer.receive(IDLE_MS);
             if (message == null && produced) break;
             StringBuilder texts = new StringBuilder();
+            int taken = 0;
             String outcome;
             try {
-                for (int count = 1; message != null; message = count++ < BATCH ? consumer.receive(5) : null) {
+                for (; message != null; message = ++taken < BATCH ? consumer.receive(5) : null) {
                     String text = ((TextMessage) message).getText();
                     texts.append(' ').append(text);
                     producer.send(session.createTextMessage(text));
                 }
                 outcome = commit(session);
-            } catch (IllegalStateException marked) { // what it consumed was lost with the connection: "rollback only"
-                session.rollback();
-                outcome = "undone";
+            } catch (JMSException refused) { // what it consumed was lost with the connection: "rollback only"; a full disk
+                outcome = undo(session, refused);
             }
             if (texts.length() > 0) moves.add("moved " + outcome + texts);
             if (outcome.equals("committed") && texts.length() > 0) committedMoves++;
+            if (!outcome.equals("undone")) moved += taken;
         }
         connection.close();
     }
@@ -122,7 +140,11 @@ public class Rounds {
         while ((batches == 0 || committedMoves == 0) && failure == null) Thread.sleep(5);
         System.out.println("ready");
         System.out.flush();
-        new BufferedReader(new InputStreamReader(System.in)).readLine();
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = input.readLine()) != null && line.equals("at"); ) {
+            System.out.println("at " + Math.min(batches, committedMoves));
+            System.out.flush();
+        }
         ending = true;
         producer.join();
         produced = true;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.ha.failback import REMEMBERED, RETURNS_MAX, STEADY, Heard, Returns
 from entrepot.ha.standing import Standing, read_standing
@@ -94,3 +96,18 @@ def test_a_replica_says_whether_it_would_give_the_store_back() -> None:
     assert not Primary().greet().gives_back
     assert Primary().greet(gives_back=True).gives_back
     assert not Primary().greet(gives_back="yes").gives_back
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ({"pair": "tcp://b:61616"}, {"pair": "tcp://b:61616"}),
+        ("tcp://b:61616", {}),
+        ({"pair": "t" * 1001, "other": "tcp://b:1"}, {"other": "tcp://b:1"}),
+        ({str(number): "tcp://b:1" for number in range(99)}, {str(number): "tcp://b:1" for number in range(16)}),
+    ],
+    ids=["one", "no table", "too long", "too many"],
+)
+def test_a_replica_says_where_clients_find_it(said: object, known: dict[str, str]) -> None:
+    assert Primary().greet(connectors=said).connectors == known
+    assert Primary().greet().connectors == {}

@@ -232,6 +232,10 @@ class ClusterConnection(Overseer):
         for contact in self.contacts.values():
             contact.close()
 
+    def stands_in(self, backup: Connector | None) -> None:
+        """Tell all that ``backup`` goes on where this node ends; None: nobody would."""
+        self.topology.stands_in(backup, int(self.broker.wall))
+
     def suspend(self) -> None:
         """An operator stops it, until `resume` or the next start of the broker (artemis.md 7.2).
 

@@ -140,6 +140,12 @@ class Topology:
         self._put(_with_backup(known, news, max(now, known.event + 1)))
         return Verdict.TAKEN
 
+    def stands_in(self, backup: Connector | None, now: WallTime) -> None:
+        """``backup`` goes on where this node ends; None: nobody would."""
+        own = self.own
+        news = Member(own.node, own.event, own.primary, backup, own.backup_group, own.scale_down_group)
+        self._put(news.renewed(max(now, own.event + 1)))
+
     def remove(self, node: str, event: WallTime) -> bool:
         """``node`` left at ``event``; return whether that is news. Of this node it is not believed."""
         if node == self._node:

@@ -1,3 +1,5 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -9,13 +11,15 @@ import javax.jms.*;
 /**
  * A transacted producer and a transacted consumer that go on while somebody cuts their connections or kills the broker.
  *
- * Arguments: URL for both. Ends when a line comes on standard input and everything was received; prints what became of
- * all messages, and which exceptions were seen. Each batch is one transaction. A commit whose outcome is not known is
- * done again: each message carries a duplicate id, so that the broker refuses what it has. A message that comes after
- * the commit of its receipt was answered came twice.
+ * Arguments: URL for both. The line "at" on standard input is answered by how much both have done, "at NUMBER"; at any
+ * other line it ends once everything was received, and prints what became of all messages, and which exceptions were
+ * seen. Each batch is one transaction. A commit whose outcome is not known is done again: each message carries a
+ * duplicate id, so that the broker refuses what it has. A message that comes after the commit of its receipt was
+ * answered came twice.
  */
 public class Rounds extends Kit {
     static final int BATCH = 5;
+    static final int AHEAD = 2000; // messages that the producer may be ahead: the consumer is slower, and must end some day
     static volatile boolean enough;
     static volatile boolean produced; // the last batch may wait for an answer for long, and comes then
     static volatile int sent;
@@ -28,7 +32,8 @@ public class Rounds extends Kit {
         Thread producer = new Thread(Rounds::produce), consumer = new Thread(Rounds::consume);
         consumer.start();
         producer.start();
-        System.in.read();
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        for (String line; (line = input.readLine()) != null && line.equals("at"); ) say("at " + Math.min(sent, fates.size()));
         enough = true;
         producer.join(60_000);
         consumer.join(60_000);
@@ -78,6 +83,10 @@ public class Rounds extends Kit {
         again("producer", session -> {
             MessageProducer producer = session.createProducer(session.createQueue("rounds"));
             while (!enough) {
+                if (sent - fates.size() > AHEAD) {
+                    pause();
+                    continue;
+                }
                 batch(session, producer);
                 if (sent == 0) say("going");
                 sent += BATCH;

@@ -47,6 +47,17 @@ def test_primary_and_backup_are_two_parts_of_one_member() -> None:
     assert (topology.members["b"].backup, topology.members["b"].event) == (connector(5), 70)
 
 
+def test_who_stands_in_for_this_node_is_told_and_that_nobody_does() -> None:
+    topology = Topology(OWN)
+    watching = Watching(topology)
+    topology.stands_in(connector(2), 90)
+    own = topology.own
+    assert (own.primary, own.backup, own.event) == (connector(0), connector(2), 101), "later than ever before"
+    topology.stands_in(None, 200)
+    assert (topology.own.primary, topology.own.backup, topology.own.event) == (connector(0), None, 200)
+    assert watching.told == ["+me", "+me"]
+
+
 def test_who_left_is_not_brought_back_by_old_news() -> None:
     topology = Topology(OWN)
     watching = Watching(topology)
