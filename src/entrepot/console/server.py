@@ -21,6 +21,7 @@ from entrepot.console.effective_pages import Effective
 from entrepot.console.export import Exports
 from entrepot.console.gate import Gate, Shield
 from entrepot.console.letter_pages import Letters
+from entrepot.console.network_pages import Network
 from entrepot.console.pages import Pages
 from entrepot.console.realm import Realm
 from entrepot.console.rights_pages import Rights
@@ -135,7 +136,7 @@ def application(console: Console) -> Starlette:
     options = console.options
     tools = Tools(console.gate, console.watches, options.service, read_only=options.read_only)
     pages = Pages(console.gate, console.watches, read_only=options.read_only)
-    looks = (Letters(pages), Subscriptions(pages), Standing(pages), Rights(pages), Effective(pages))
+    looks = (Letters(pages), Subscriptions(pages), Network(pages), Standing(pages), Rights(pages), Effective(pages))
     more = (*looks, Acts(pages), Exports(pages))
     routes: list[BaseRoute] = [*tools.routes(), *pages.routes()]
     for each in more:
