@@ -68,6 +68,15 @@ log: Final = logging.getLogger("entrepot.console")
     metavar="NAME",
     help="A name of this machine that may be used without a login. Repeatable.",
 )
+@click.option(
+    "--reports",
+    envvar="ENTREPOT_REPORTS",
+    default="",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Where `entrepot pipeline report`, `audit` and `plan` write their reports, to be shown too; a console that is "
+    "started beside a broker takes it from ENTREPOT_REPORTS.",
+)
 @click.option("--tls-certificate", type=click.Path(dir_okay=False, path_type=Path), help="A PEM file: serve https.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, when it is in another file.")
 @log_options
@@ -84,6 +93,7 @@ def console(
     passcode: str,
     read_only: bool,
     hosts: tuple[str, ...],
+    reports: str,
     tls_certificate: Path | None,
     tls_key: Path | None,
     log_level: str,
@@ -111,6 +121,7 @@ def console(
         service=(login, passcode),
         read_only=read_only,
         hosts=hosts,
+        reports=reports,
     )
     if until_eof:
         runtime.stop_at_end_of_input()

@@ -33,7 +33,7 @@ from entrepot.core.operators.views import QueueView
 from entrepot.management.view import queue_named
 
 MOST: Final = 100_000  # messages of one file
-UNDER_WAY: Final = 10  # messages that a broker sends ahead
+UNDER_WAY: Final = 2  # messages that a broker sends ahead, whatever their size: each is acknowledged by itself then
 EXPORTS_MOST: Final = 4  # at a time
 LIFE: Final = 600.0  # s
 CHUNK: Final = 64 * 1024  # octets that are written at once

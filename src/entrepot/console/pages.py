@@ -27,7 +27,6 @@ from entrepot.console.bodies import pretty
 from entrepot.console.forms import form_of
 from entrepot.console.gate import Gate, address_of
 from entrepot.console.numbers import count
-from entrepot.console.picture import network
 from entrepot.console.tables import QueueList, Table, age, when
 from entrepot.console.watch import Watches
 from entrepot.management.view import Asker, alarms, queue_named
@@ -50,6 +49,7 @@ NAV: Final = (
     ("u", "/rights", "Rights"),
     ("f", "/configuration", "Configuration"),
     ("v", "/drift", "Drift"),
+    ("r", "/reports", "Reports"),
 )
 ACTIONS: Final = (
     ("purge", "delete messages"),
@@ -94,7 +94,6 @@ class Pages:
             "/queue": self.queue,
             "/message": self.message,
             "/connections": self.connections,
-            "/network": self.network,
             "/explain": self.explain,
             "/where": self.where,
             "/schedule": self.schedule,
@@ -334,62 +333,6 @@ class Pages:
             ),
         ]
         return self.rows(request, visitor, "Connections", f"of {broker}", broker, tables, ask=[], live=True)
-
-    async def network(self, request: Request, visitor: Visitor) -> Response:
-        """Links between brokers, drawn, and what each carries."""
-        sides = await self.watches.glances(visitor.user, visitor.password)
-        links = [{**row, "broker": name} for name, view in sides.views.items() for row in view.bridges]
-        members = [
-            {**row, "broker": name, "cluster": cluster["name"]}
-            for name, view in sides.views.items()
-            for cluster in view.clusters
-            for row in cluster["members"]
-        ]
-        rows = [{**row, "to": row.get("peer") or row.get("place") or row.get("peer_url")} for row in links]
-        tables = [
-            Table(
-                "Bridges",
-                [
-                    ("broker", "Broker", ""),
-                    ("connector", "Connector", ""),
-                    ("to", "To", ""),
-                    ("state", "State", ""),
-                    ("sent", "Sent", "n"),
-                    ("received", "Received", "n"),
-                    ("demands", "Demands", "n"),
-                    ("canary", "Canary", ""),
-                ],
-                [{"sent": "", "received": "", "demands": "", "canary": "", **row} for row in rows],
-                "There are no bridges.",
-            ),
-            Table(
-                "Clusters",
-                [
-                    ("cluster", "Cluster", ""),
-                    ("broker", "Seen by", ""),
-                    ("node", "Node", "mono"),
-                    ("place", "Where", ""),
-                    ("state", "State", ""),
-                    ("queues", "Queues there", "n"),
-                    ("consumers", "Consumers there", "n"),
-                    ("waiting", "Wait here for it", "n"),
-                ],
-                members,
-                "There are no clusters.",
-            ),
-        ]
-        drawn = network(self.names, list(sides.failures), rows, members)
-        return self.rows(
-            request,
-            visitor,
-            "Network",
-            "Links between brokers, as each of them sees them",
-            "",
-            tables,
-            ask=[],
-            picture=drawn,
-            live=True,
-        )
 
     async def explain(self, request: Request, visitor: Visitor) -> Response:
         """Say why messages of a destination wait."""

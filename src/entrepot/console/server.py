@@ -21,8 +21,10 @@ from entrepot.console.effective_pages import Effective
 from entrepot.console.export import Exports
 from entrepot.console.gate import Gate, Shield
 from entrepot.console.letter_pages import Letters
+from entrepot.console.network_pages import Network
 from entrepot.console.pages import Pages
 from entrepot.console.realm import Realm
+from entrepot.console.report_pages import ReportPages
 from entrepot.console.rights_pages import Rights
 from entrepot.console.standing_pages import Standing
 from entrepot.console.subscription_pages import Subscriptions
@@ -47,10 +49,12 @@ class ConsoleOptions:
         service: tuple[str, str] = ("", ""),
         read_only: bool = False,
         hosts: tuple[str, ...] = (),
+        reports: str = "",
     ) -> None:
         """``brokers``: name -> URL. ``service``: see `Tools`; ``hosts``: see `Gate`. Raises InvalidOption.
 
-        ``realm``: users of the console itself, None where the brokers say who comes in.
+        ``realm``: users of the console itself, None where the brokers say who comes in. ``reports``: the directory of
+        the Spark jobs' reports, "" for none.
         """
         if not brokers:
             raise InvalidOption("the console has no broker to ask", remedy="name one: --broker NAME=tcp://HOST:61616")
@@ -60,6 +64,7 @@ class ConsoleOptions:
         self.service: Final = service
         self.read_only: Final = read_only
         self.hosts: Final = hosts
+        self.reports: Final = reports
 
 
 class Console:
@@ -135,8 +140,8 @@ def application(console: Console) -> Starlette:
     options = console.options
     tools = Tools(console.gate, console.watches, options.service, read_only=options.read_only)
     pages = Pages(console.gate, console.watches, read_only=options.read_only)
-    looks = (Letters(pages), Subscriptions(pages), Standing(pages), Rights(pages), Effective(pages))
-    more = (*looks, Acts(pages), Exports(pages))
+    looks = (Letters(pages), Subscriptions(pages), Network(pages), Standing(pages), Rights(pages), Effective(pages))
+    more = (*looks, ReportPages(pages, options.reports), Acts(pages), Exports(pages))
     routes: list[BaseRoute] = [*tools.routes(), *pages.routes()]
     for each in more:
         routes += each.routes()

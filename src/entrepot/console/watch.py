@@ -24,10 +24,12 @@ from entrepot.management.view import (
     BrokerView,
     Found,
     Glance,
+    Moved,
     Rates,
     Sides,
     counted_addresses,
     glance,
+    link_rates,
     look,
     page_of,
     rates,
@@ -51,11 +53,15 @@ T = TypeVar("T")
 
 
 class Watch:
-    """What one broker tells one user. ``history``: (s since 1970, rates), the newest last."""
+    """What one broker tells one user. ``history``: (s since 1970, rates), the newest last.
+
+    ``moved``: see `link_rates`.
+    """
 
     def __init__(self, desk: Desk) -> None:
         self.desk: Final = desk
         self.rates = Rates()
+        self.moved: dict[str, Moved] = {}
         self.history: deque[tuple[float, Rates]] = deque(maxlen=HISTORY)
         self._views: Final = Kept(lambda: look(desk))
         self._glances: Final = Kept(lambda: glance(desk))
@@ -76,6 +82,7 @@ class Watch:
         before = self._noted
         if before is None or now.at > before.at:
             self.rates = rates(before, now)
+            self.moved = link_rates(before, now)
             self._noted = now
             self.history.append((time.time(), self.rates))
         return now

@@ -129,14 +129,24 @@ class Links:
         return self._made.routers
 
     def report(self) -> list[dict[str, object]]:
-        """Return all bridges, those that others opened included, and connectors that have none."""
+        """Return all bridges, those that others opened included, and connectors that have none.
+
+        ``zone``: where the other broker of a network is, as far as it says.
+        """
         now = int(self.turn.now)
         rows = [bridge.report(now) for bridge in self.neighbourhood.bridges]
         rows += [
-            _row(arrival.connector, arrival.peer_name, "open", peer_url=arrival.peer_url)
+            {
+                **_row(arrival.connector, arrival.peer_name, "open", peer_url=arrival.peer_url),
+                "peer_id": arrival.peer_id,
+            }
             for arrival in self.neighbourhood.arrivals.values()
             if isinstance(arrival, Arrival) and arrival.bridge is None
         ]
+        members = self.neighbourhood.clients.census.members
+        for row in rows:
+            member = members.get(str(row["peer_id"]))
+            row["zone"] = "" if member is None else member.facts.zone
         for connector in self.connectors:
             if not connector.bridges:
                 row = _row(connector.options.name, "", connector.state, place=connector.place, initiator=True)

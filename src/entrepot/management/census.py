@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
+from entrepot.core.operators.control import DESCRIBED_MOST
 from entrepot.core.security.directory import Subject
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
@@ -20,6 +21,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.serving.session import ServerSession
 
 if TYPE_CHECKING:
+    from entrepot.core.operators.listing import Arguments
     from entrepot.io.disk import Disk
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
@@ -117,11 +119,13 @@ class OpenConnections(PartsCensus):
         return {} if self.disk is None else self.disk.sync_times.report()
 
     def settings(self) -> Mapping[str, Callable[[], object]]:
-        """Return also how the store is shared, in the words of Artemis, and whether a copy could take over now."""
+        """Return also the zone, how the store is shared in the words of Artemis, and whether a copy could take over."""
         hosting = self.hosting
         kind = ALONE if self.standby is None else SHARED if hosting is None else COPIED
+        links = self.links()
         return {
             **super().settings(),
+            "zone": lambda: "" if links is None else links.neighbourhood.clients.zone,
             "HAPolicy": lambda: kind,
             "replicaSync": lambda: hosting is not None and bool(hosting.replication.pieces.in_sync),
         }
@@ -171,6 +175,18 @@ class OpenConnections(PartsCensus):
         from entrepot.cluster.clusters.report import reports  # noqa: PLC0415 - see `entrepot.artemis`
 
         return reports(links.clusters, int(links.turn.now))
+
+    def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
+        """Return also what another node of a cluster told of."""
+        return {**super().operations(), "describeRemotes": self._remotes}
+
+    def _remotes(self, given: Arguments) -> list[dict[str, object]]:
+        links = self.links()
+        if links is None or not links.clusters:
+            return []
+        from entrepot.cluster.clusters.report import remotes  # noqa: PLC0415 - as above
+
+        return remotes(links.clusters, given.text(0), given.text(1), DESCRIBED_MOST)
 
     def stores(self) -> list[dict[str, object]]:
         """Return the store-and-forward queues; a broker that left its cluster has them still."""

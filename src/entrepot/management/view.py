@@ -26,7 +26,14 @@ ALARMS_MOST: Final = 100
 ASKED: Final = (
     *("name", "version", "nodeID", "active", "backup", "clustered", "securityEnabled", "uptime", "uptimeMillis"),
     *("addressCount", "queueCount", "connectionCount", "sessionCount", "addressMemoryUsage"),
-    *("addressMemoryUsagePercentage", "diskStoreUsage", "globalMaxSize", "currentTimeMillis", "acceptorsAsJSON"),
+    *(
+        "zone",
+        "addressMemoryUsagePercentage",
+        "diskStoreUsage",
+        "globalMaxSize",
+        "currentTimeMillis",
+        "acceptorsAsJSON",
+    ),
 )
 """What is read at once. Totals over all queues are not: each would be one long step of the broker."""
 COUNTED: Final = "address,routedMessageCount,unRoutedMessageCount,temporary"
@@ -127,6 +134,13 @@ class Rates(msgspec.Struct):
     settled: float = 0.0
 
 
+class Moved(msgspec.Struct, frozen=True):
+    """What a link carried a second between two views, as one end of it counts: to the other broker, and from it."""
+
+    sent: float
+    received: float
+
+
 async def look(asker: Asker) -> BrokerView:
     """Ask for all of a broker. Raises EntrepotError."""
     began = time.monotonic()
@@ -191,12 +205,45 @@ async def queue_named(asker: Asker, name: str) -> QueueView:
     return msgspec.convert(await asker.ask(f"queue.{name}", "describe"), QueueView)
 
 
+def _span(before: Glance | None, now: Glance) -> float:
+    """Return the s between two glances of one run of a broker, 0 where they are not."""
+    if before is None or now.at <= before.at or before.number("uptimeMillis") > now.number("uptimeMillis"):
+        return 0.0
+    return now.at - before.at
+
+
 def rates(before: Glance | None, now: Glance) -> Rates:
     """Return what happened a second between two glances; nothing where a broker began anew, or a queue was deleted."""
-    if before is None or now.at <= before.at or before.number("uptimeMillis") > now.number("uptimeMillis"):
+    span = _span(before, now)
+    if before is None or not span:
         return Rates()
-    span = now.at - before.at
     return Rates(*(max(0, now.sums[one] - before.sums[one]) / span for one in ("accepted", "delivered", "settled")))
+
+
+def link_named(row: Mapping[str, Any]) -> str:
+    """Return what tells a row of `describeBridges` from the others of its broker."""
+    said = (row.get("kind"), row.get("connector"), row.get("peer_id") or row.get("peer") or row.get("place"))
+    return "\t".join(str(one or "") for one in (*said, row.get("initiator")))
+
+
+def link_rates(before: Glance | None, now: Glance) -> dict[str, Moved]:
+    """Return what each link carried a second between two glances, by `link_named`.
+
+    Those that one of them does not have, or that began to count anew, are left out.
+    """
+    span = _span(before, now)
+    if before is None or not span:
+        return {}
+    earlier, later = (_counts(view.bridges) for view in (before, now))
+    return {
+        name: Moved((sent - earlier[name][0]) / span, (received - earlier[name][1]) / span)
+        for name, (sent, received) in later.items()
+        if name in earlier and sent >= earlier[name][0] and received >= earlier[name][1]
+    }
+
+
+def _counts(rows: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+    return {link_named(row): (int(row["sent"]), int(row.get("received") or 0)) for row in rows if "sent" in row}
 
 
 def alarms(view: Glance) -> list[Alarm]:

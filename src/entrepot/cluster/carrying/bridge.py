@@ -364,6 +364,7 @@ class CoreBridge(Driven):
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
         feed = self.feed
+        queue = self.broker.table.queues.get(self.options.queue)
         return {
             "connector": self.options.name,
             "kind": "core",
@@ -374,6 +375,7 @@ class CoreBridge(Driven):
             "initiator": True,
             "duplex": False,
             "queue": self.options.queue,
+            "depth": 0 if queue is None else int(queue.count),
             "forwards": self.options.forwards,
             "demand": [] if feed is None else [self.options.queue],
             "demands": 0 if feed is None else 1,

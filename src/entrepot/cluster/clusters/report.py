@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from entrepot.base.environment import Instant
 from entrepot.cluster.clusters.connection import ClusterConnection
@@ -63,6 +64,22 @@ def _member(connection: ClusterConnection, node: str, now: Instant) -> dict[str,
         row["way"] = str(bridges[0]["state"]) if bridges else flow.way.state
         row["sent"] = bridges[0].get("sent", 0) if bridges else 0
     return row
+
+
+def remotes(connections: Sequence[ClusterConnection], cluster: str, node: str, most: int) -> list[dict[str, object]]:
+    """Return up to ``most`` queues that ``node`` told of; ``distance``: how many nodes away each is."""
+    flows = [one.flows[node] for one in connections if one.options.name == cluster and node in one.flows]
+    return [
+        {
+            "queue": binding.queue_name,
+            "address": binding.address,
+            "consumers": binding.consumers(),
+            "distance": int(binding.distance),
+            "connected": binding.connected,
+        }
+        for flow in flows
+        for binding in islice(flow.remotes.bindings.values(), most)
+    ]
 
 
 def standing(connection: ClusterConnection, node: str) -> tuple[str, str]:

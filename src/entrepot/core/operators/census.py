@@ -106,8 +106,11 @@ class Census:
         return False
 
     def operations(self) -> Mapping[str, Callable[[Arguments], object]]:
-        """Return more that can be done to the broker, and is done in its surroundings."""
-        return {}
+        """Return more that can be done to the broker, and is done in its surroundings.
+
+        ``describeRemotes``: the queues that another node of a cluster told of, of which there are none here.
+        """
+        return {"describeRemotes": lambda given: []}
 
     def components(self, kind: str) -> list[str]:
         """Return the names of the acceptors, bridges, ... that there are (`core/operators/component_control.py`)."""

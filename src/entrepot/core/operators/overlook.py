@@ -67,7 +67,7 @@ class Overlook:
 
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: Final = broker
-        self.left: Final = iter(list(broker.table.queues.values()))
+        self.left = iter(list(broker.table.queues.values()))
 
     def look(self, most: int = LOOKED_A_STEP) -> list[Queue]:
         """Return the next ``most`` that are still there; an empty list is the end."""
@@ -82,15 +82,18 @@ class Overlook:
 class QueuePage(Overlook):
     """One page of queues. The argument: a JSON object.
 
-    ``search``: a part of the name, whatever its case, or a list of parts, of which it has one; ``show``: one of
-    `SHOWN`; ``routing``: ANYCAST or MULTICAST; ``sort``: a field, ``down``; ``skip`` and ``most``, at most
-    `DESCRIBED_MOST`. The answer: ``rows`` as `describeQueues` has them, and ``count``, how many there are in all.
+    ``search``: a part of the name, whatever its case, or a list of parts, of which it has one; ``names``: a list of up
+    to `DESCRIBED_MOST` whole names, which is looked through in place of all queues; ``show``: one of `SHOWN`;
+    ``routing``: ANYCAST or MULTICAST; ``sort``: a field, ``down``; ``skip`` and ``most``, at most `DESCRIBED_MOST`. The
+    answer: ``rows`` as `describeQueues` has them, and ``count``, how many there are in all.
     """
 
     def __init__(self, broker: BrokerCore, given: Arguments) -> None:
         """Raises Refused for what there is not."""
         super().__init__(broker)
         options = given.mapping(0)
+        if "names" in options:
+            self.left = iter(_named(broker, options["names"]))
         self.words: Final = words_of(options.get("search", ""))
         self.routing: Final = _text(options, "routing")
         self.shown: Final = _chosen(SHOWN, _text(options, "show", "own"), "show")
@@ -232,6 +235,14 @@ def _text(options: dict[str, Any], name: str, default: str = "") -> str:
     if not isinstance(found, str):
         raise Refused(f"{name} of a page of queues is no text")
     return found
+
+
+def _named(broker: BrokerCore, names: object) -> list[Queue]:
+    """Return the queues of these names that there are. Raises Refused."""
+    if not isinstance(names, list) or len(names) > DESCRIBED_MOST or not all(isinstance(one, str) for one in names):
+        raise Refused(f"names of a page of queues is no list of up to {DESCRIBED_MOST}")
+    known = broker.table.queues
+    return [known[one] for one in dict.fromkeys(names) if one in known]
 
 
 def words_of(given: object, of: str = "queues") -> list[str]:

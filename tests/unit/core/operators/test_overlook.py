@@ -55,6 +55,11 @@ def test_a_page_is_searched_sorted_and_cut_as_one_sort_of_all_would(rig: Rig) ->
     assert page(rig, search=["u.0001", "s.0002", ""], sort="name") == (2, ["Eu.0001", "us.0002"])
     assert page(rig, show="unread", sort="oldest_ms")[0] == 5
     assert page(rig, routing="MULTICAST") == (0, [])
+    assert page(rig, names=["us.0002", "nowhere", "us.0004", "us.0002"]) == (2, ["us.0004", "us.0002"])
+    assert page(rig, names=[]) == (0, [])
+    for wrong in ("us.0002", [1], ["x"] * 501):
+        with pytest.raises(Refused, match="no list of up to 500"):
+            page(rig, names=wrong)
 
 
 def test_no_step_looks_at_more_than_a_part(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
