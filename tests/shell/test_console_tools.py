@@ -237,6 +237,34 @@ def test_what_was_done_is_in_the_audit_log(console: Console) -> None:
     assert "hello" not in console.log()  # no bodies
 
 
+def test_limits_are_written_hold_and_are_in_the_audit_log(console: Console) -> None:
+    def write(mbean: str, attribute: str, value: object, **headers: str) -> dict[str, object]:
+        body = {"type": "write", "mbean": mbean, "attribute": attribute, "value": value}
+        told: dict[str, object] = console.ask("/api/jolokia", body=body, headers=headers).json
+        return told
+
+    before = console.ask(f"/api/jolokia/read/{BROKER}/MemoryLimit").json["value"]
+    assert write(BROKER, "MemoryLimit", 70_000_000)["value"] == before
+    assert console.ask(f"/api/jolokia/write/{BROKER}/MemoryLimit/{before}").json["value"] == 70_000_000
+    console.do("send", "/queue/limited", given="one\n")
+    bean = QUEUE + "limited"
+    assert write(bean, "MemoryLimit", 5000)["status"] == 200
+    assert write(bean, "ProducerFlowControl", True)["value"] is False
+    read = {"type": "read", "mbean": bean, "attribute": ["MemoryLimit", "ProducerFlowControl"]}
+    assert console.ask("/api/jolokia", body=read).json["value"] == {"MemoryLimit": 5000, "ProducerFlowControl": True}
+    assert write(bean, "QueueSize", 1)["error_type"] == "javax.management.AttributeNotFoundException"
+    assert write(bean, "MemoryLimit", 1, Origin="http://evil.example")["status"] == 403
+    lines = [
+        json.loads(line.partition("entrepot.audit: ")[2])
+        for line in console.log().splitlines()
+        if '"action": "write"' in line
+    ]
+    (line,) = [one for one in lines if one["operation"] == "ProducerFlowControl"]
+    assert (line["value"], line["status"], line["result"], line["mbean"]) == ("True", 200, "False", bean)
+    (refused,) = [one for one in lines if one["operation"] == "QueueSize"]
+    assert refused["status"] == 404
+
+
 def test_every_deed_on_a_page_says_first_how_much_it_is_about(console: Console) -> None:
     console.do("send", "/queue/deeds", given="1\n2\n3\n")
     page = console.ask("/queue?name=deeds").text

@@ -8,6 +8,7 @@ refused, and so is a ``Host`` that is no address of this machine (a name that an
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
@@ -25,6 +26,7 @@ from entrepot.console.numbers import count
 from entrepot.console.realm import Realm
 
 BODY_MAX: Final = 2 * 1024 * 1024  # octets of any request
+BODY_PATIENCE: Final = 30.0  # s in which all of a body has to be there, or slow peers would take all connections
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -183,8 +185,38 @@ def address_of(request: Request) -> str:
     return _address(request)
 
 
+class _Body:
+    """The body of one request: no longer than `BODY_MAX`, and all there within `BODY_PATIENCE`.
+
+    ``missing``: its peer holds it back, or its rest was given up.
+    """
+
+    def __init__(self, receive: Receive, *, missing: bool) -> None:
+        self.missing = missing
+        self._receive: Final = receive
+        self._until: Final = asyncio.get_running_loop().time() + BODY_PATIENCE
+        self._got = 0
+        self._whole = False
+
+    async def receive(self) -> Message:
+        """Return the next part. Raises HTTPException."""
+        if self._whole:
+            return await self._receive()  # that the peer goes
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            self.missing = True
+            raise HTTPException(408, f"the request was not there in {BODY_PATIENCE:.0f} s") from None
+        self.missing, self._whole = False, not message.get("more_body", False)
+        self._got += len(message.get("body", b""))
+        if self._got > BODY_MAX:
+            raise HTTPException(413, "the request is too long")
+        return message
+
+
 class Shield:
-    """Around the whole application: headers on every answer, and no body that is too long.
+    """Around the whole application: headers on every answer, and no body that is too long, or takes too long.
 
     A client that waits for "100 Continue" and is refused before its body was asked for leaves the body out and sends
     its next request (RFC 9110, 10.1.1); the connection is closed then, since its octets could no longer be told apart.
@@ -206,28 +238,18 @@ class Shield:
         if count(length.decode("latin-1"), BODY_MAX) is None:
             await PlainTextResponse("the request is too long", 413, HEADERS)(scope, receive, send)
             return
-        got = 0
-        waits = headers.get(b"expect", b"").lower() == b"100-continue"  # whoever asks holds its body back
-
-        async def bounded() -> Message:
-            nonlocal got, waits
-            message = await receive()
-            waits = False
-            got += len(message.get("body", b""))
-            if got > BODY_MAX:
-                raise HTTPException(413, "the request is too long")
-            return message
+        body = _Body(receive, missing=headers.get(b"expect", b"").lower() == b"100-continue")
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 known = {name.lower() for name, _ in message["headers"]}
                 more = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
-                if waits:  # nobody asked for the body, so it does not come: what does would be read as a part of it
+                if body.missing:  # what comes would be read as a part of it
                     more.append((b"connection", b"close"))
                 message = {**message, "headers": [*message["headers"], *(one for one in more if one[0] not in known)]}
             await send(message)
 
-        await self.app(scope, bounded, guarded)
+        await self.app(scope, body.receive, guarded)
 
 
 Endpoint = Callable[[Request, Visitor], Awaitable[Response]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
@@ -12,6 +11,7 @@ from starlette.routing import Route
 from entrepot.console.access import Visitor
 from entrepot.console.pages import link
 from entrepot.console.tables import Table
+from entrepot.management.letters import selector_of
 
 if TYPE_CHECKING:
     from entrepot.console.pages import Pages
@@ -41,7 +41,7 @@ class Letters:
             rows += [{**one, "place": place} for one in looked["found"]]
 
         def buttons(row: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
-            chosen = _cause_selector(row)
+            chosen = selector_of(row)
             fields = {"broker": broker, "queue": row["place"], "selector": chosen}
             return [("send back", {**fields, "action": "retry"}), ("delete", {**fields, "action": "purge"})]
 
@@ -69,15 +69,3 @@ class Letters:
         watch = await self.pages.watches.of(broker, visitor.user, visitor.password)
         page = await watch.page({"search": LETTER_WORDS, "show": "waiting", "most": LETTER_PLACES})
         return [queue.name for queue in page.rows]
-
-
-def _cause_selector(row: Mapping[str, Any]) -> str:
-    """Return the selector of a group of letters: those that died in one queue of one cause, whatever its numbers."""
-    origin = str(row["origin"]).replace("'", "''")
-    cause = "".join("_" if one in "%_" else one for one in str(row["cause"])).replace("'", "''")
-    parts = []
-    for one in cause:
-        parts.append("%" if one.isdigit() else one)
-    shown = "".join(part for at, part in enumerate(parts) if part != "%" or at == 0 or parts[at - 1] != "%")
-    chosen = f"_AMQ_ORIG_QUEUE = '{origin}'"
-    return chosen if row["cause"] == "expired" else f"{chosen} AND dlqDeliveryFailureCause LIKE '{shown}'"

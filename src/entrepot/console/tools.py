@@ -180,6 +180,8 @@ class Tools:
         told = await answer(asked, beans)
         if changes:
             about = {"mbean": asked.mbean, "operation": asked.operation or asked.attribute}
+            if asked.type == "write":
+                about["value"] = str(asked.raw.get("value"))[:100]
             about["status"] = told["status"]
             said = told.get("error", told.get("value"))
             audit(visitor.user, address_of(request), desk.url, asked.type, about, None, said)

@@ -38,6 +38,7 @@ EVERYWHERE: Final = (
     *("clearDuplicateIdCache", "clearAuthenticationCache", "clearAuthorizationCache", "createDivert", "updateDivert"),
     *("destroyDivert", "addAddressSettings", "removeAddressSettings", "addSecuritySettings", "removeSecuritySettings"),
     *("enableMessageCounters", "disableMessageCounters", "resetAllMessageCounters", "resetMessageCounter"),
+    *("setMessageCounterSamplePeriod", "setMessageCounterMaxDayCount"),
     *("resetAllMessageCounterHistories", "resetMessagesAdded", "resetMessagesAcknowledged", "resetMessagesExpired"),
     *("resetMessagesKilled", "closeConnectionsForUser", "closeConnectionsForAddress"),
     "closeConsumerConnectionsForAddress",

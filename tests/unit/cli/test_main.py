@@ -41,7 +41,7 @@ def test_misuse_ends_with_2(arguments: list[str]) -> None:
     assert result.exit_code == 2
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(shell: str) -> None:
     result = CliRunner().invoke(cli, ["completion", shell])
     assert result.exit_code == 0

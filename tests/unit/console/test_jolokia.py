@@ -54,6 +54,7 @@ def queue(name: str, messages: int) -> dict[str, Any]:
         "selector": "",
         "repeated": 0,
         "limit_octets": 0,
+        "when_full": "PAGE",
         **numbers,
         **flags,
     }
@@ -74,7 +75,7 @@ class Table:
             return sorted(
                 (one for one in self.queues.values() if one["name"] > str(values[1])), key=lambda one: one["name"]
             )
-        if operation == "describeBridges":
+        if operation in ("describeBridges", "describeTuned"):
             return []
         if operation in ("listProducers", "listConsumers", "listAddresses", "listConnections"):
             return '{"data":[],"count":0}'
@@ -383,3 +384,91 @@ def test_what_changes_settings_users_and_counters_is_listed_with_its_forms() -> 
 
 def test_names_of_attributes_are_ours_by_their_first_letter_but_for_what_is_an_abbreviation() -> None:
     assert [_ours(name) for name in ("HAPolicy", "ID", "MessageCount")] == ["HAPolicy", "id", "messageCount"]
+
+
+BROKER = "org.apache.activemq:type=Broker,brokerName=b"
+ARTEMIS = 'org.apache.activemq.artemis:broker="b"'
+
+
+def write(table: Table, mbean: str, attribute: object, value: object, **more: Any) -> dict[str, Any]:
+    raw = {"type": "write", "mbean": mbean, "attribute": attribute, "value": value, **more}
+    return ask(table, raw, artemis=mbean.startswith("org.apache.activemq.artemis:"))
+
+
+@pytest.mark.parametrize(
+    ("mbean", "attribute", "value", "before", "asked"),
+    [
+        (BROKER, "MemoryLimit", 70, 5, ("broker", "setMemoryLimit", 70)),
+        (BROKER, "StoreLimit", "71", 1000, ("broker", "setStoreLimit", 71)),
+        (BROKER, "TempLimit", 72, 400, ("broker", "setTempLimit", 72)),
+        (QUEUES + "orders", "MemoryLimit", 73, 5, ("address.orders", "tune", "ANYCAST", '{"maxSizeBytes": 73}')),
+        (QUEUES + "orders", "ProducerFlowControl", "TRUE", False,
+         ("address.orders", "tune", "ANYCAST", '{"addressFullMessagePolicy": "BLOCK"}')),
+        (ARTEMIS, "MessageCounterSamplePeriod", 5000, 10_000, ("broker", "setMessageCounterSamplePeriod", 5000)),
+        (ARTEMIS, "MessageCounterMaxDayCount", 3, 10, ("broker", "setMessageCounterMaxDayCount", 3)),
+    ],
+)  # fmt: skip
+def test_what_can_be_written_is_and_the_answer_is_what_was_there(
+    mbean: str, attribute: str, value: object, before: object, asked: tuple[object, ...], monkeypatch: Any
+) -> None:
+    monkeypatch.setitem(FACTS, "messageCounterSamplePeriod", 10_000)
+    monkeypatch.setitem(FACTS, "messageCounterMaxDayCount", 10)
+    table = Table(queue("orders", 7))
+    told = write(table, mbean, attribute, value)
+    assert (told["status"], told.get("value")) == (200, before), told
+    assert table.asked[-1] == asked
+
+
+def test_a_queue_whose_producers_are_refused_is_controlled_as_it_is() -> None:
+    table = Table({**queue("orders", 7), "when_full": "FAIL"})
+    assert write(table, QUEUES + "orders", "ProducerFlowControl", True)["value"] is True
+    assert "tune" not in {one[1] for one in table.asked}
+    write(table, QUEUES + "orders", "ProducerFlowControl", False)
+    assert table.asked[-1][-1] == '{"addressFullMessagePolicy": "PAGE"}'
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "status"),
+    [
+        ("QueueSize", 5, 404),
+        ("Nothing", 5, 404),
+        (["MemoryLimit"], 5, 400),
+        (None, 5, 400),
+        ("MemoryLimit", "many", 400),
+        ("MemoryLimit", None, 400),
+        ("MemoryLimit", True, 400),
+        ("MemoryLimit", 1.5, 400),
+        ("MemoryLimit", 1 << 63, 400),
+        ("MemoryLimit", 0, 400),
+        ("MemoryLimit", [5], 400),
+        ("ProducerFlowControl", "yes", 400),
+        ("ProducerFlowControl", 1, 400),
+    ],
+)
+def test_what_cannot_be_written_is_refused_and_the_broker_is_not_asked(
+    attribute: object, value: object, status: int
+) -> None:
+    table = Table(queue("orders", 7))
+    told = write(table, QUEUES + "orders", attribute, value)
+    assert told["status"] == status, told
+    if status == 404:
+        assert told["error_type"] == "javax.management.AttributeNotFoundException"
+    assert not {one[1] for one in table.asked} & {"tune", "setMemoryLimit"}
+    for mbean in (QUEUES + "*", QUEUES + "none"):
+        assert write(table, mbean, "MemoryLimit", 5)["status"] == (400 if "*" in mbean else 404)
+    assert write(table, QUEUES + "orders", "MemoryLimit", 5, path="a")["status"] == 400
+
+
+def test_what_is_listed_as_writable_is_what_can_be_written() -> None:
+    """And nothing else: a tool offers a field for each."""
+    for family in (ClassicBeans, ArtemisBeans):
+        beans: Any = family(World(Table(queue("orders", 7))), None)
+        for bean in asyncio.run(beans.find(ObjectName.parse(f"{beans.domain}:*"))):
+            told = {name for name, one in bean.shape["attr"].items() if one["rw"] and name in bean.attributes}
+            assert told == set(bean.writes), bean.name
+
+
+def test_a_password_that_is_written_is_neither_called_back_nor_kept_for_the_log() -> None:
+    raw = {"type": "write", "mbean": "a:b=c", "attribute": "Password", "value": "secret"}
+    assert JolokiaRequest(raw, {}).raw["value"] == "****"
+    assert JolokiaRequest({**raw, "attribute": "MemoryLimit", "value": 5}, {}).raw["value"] == 5

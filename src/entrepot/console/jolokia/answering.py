@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from entrepot import __version__
@@ -19,6 +20,7 @@ from entrepot.base.errors import (
     LimitExceeded,
     Refused,
 )
+from entrepot.console.jolokia.calling import typed
 from entrepot.console.jolokia.names import ObjectName
 from entrepot.console.jolokia.requests import JolokiaRequest
 from entrepot.console.numbers import count
@@ -60,8 +62,14 @@ class NoSuchAttribute(NoSuch):
     kind = "javax.management.AttributeNotFoundException"
 
 
+Write = Callable[[Any], Awaitable[object]]
+
+
 class Bean:
-    """One MBean. ``attributes``: name -> what reads it; ``shape``: its attributes and operations with their types."""
+    """One MBean. ``attributes``: name -> what reads it; ``shape``: its attributes and operations with their types.
+
+    ``writes``: name -> what lets a value hold from now on, which has the type of the attribute.
+    """
 
     def __init__(
         self,
@@ -69,13 +77,13 @@ class Bean:
         attributes: Mapping[str, Callable[[], object]],
         invoke: Invoke,
         shape: Mapping[str, Any],
-        write: Callable[[str, Any], Awaitable[object]] | None = None,
+        writes: Mapping[str, Write] = MappingProxyType({}),
     ) -> None:
         self.name: Final = name
         self.attributes: Final = attributes
         self.invoke: Final = invoke
         self.shape: Final = shape
-        self.write: Final = write
+        self.writes: Final = writes
 
 
 class Beans(Protocol):
@@ -138,9 +146,7 @@ async def _value(request: JolokiaRequest, beans: Beans) -> object:
         if not request.operation:
             raise Refused("no operation is named", remedy="set operation")
         return await bean.invoke(request.operation.partition("(")[0], request.arguments)
-    if bean.write is None or not isinstance(request.attribute, str):
-        raise NoSuchAttribute(f"no attribute {request.attribute} can be written")
-    return await bean.write(request.attribute, request.value)
+    return await _write(bean, request)
 
 
 def version() -> dict[str, object]:
@@ -153,6 +159,23 @@ def version() -> dict[str, object]:
         "config": {"maxDepth": str(DEPTH), "maxCollectionSize": "0", "maxObjects": "0"},
         "info": {"product": "entrepot", "vendor": "entrepot", "version": __version__},
     }
+
+
+async def _write(bean: Bean, request: JolokiaRequest) -> object:
+    """Let an attribute have a value; return the one that it had, as Jolokia does."""
+    name = request.attribute
+    if not isinstance(name, str) or not name:
+        raise Refused("no attribute is named", remedy="set attribute to the name of one")
+    if request.path:
+        raise Refused("a part of a value cannot be written", remedy="leave out path, and write the whole value")
+    if name not in bean.attributes:
+        raise NoSuchAttribute(f"No attribute {name} found for MBean {bean.name}")
+    write = bean.writes.get(name)
+    if write is None:
+        raise NoSuchAttribute(f"Read-only attribute: {name}")
+    before = bean.attributes[name]()
+    await write(typed(request.value, str(bean.shape["attr"][name]["type"]), name))
+    return before
 
 
 async def _one(name: ObjectName, beans: Beans) -> Bean:

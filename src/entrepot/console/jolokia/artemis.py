@@ -9,13 +9,14 @@ MBean is its resource: `shapes` says how it is written there, and what types the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from entrepot.base.errors import InvalidDestination, Refused
-from entrepot.console.jolokia.answering import Bean
+from entrepot.console.jolokia.answering import Bean, Write
+from entrepot.console.jolokia.calling import WHOLE, read_as
 from entrepot.console.jolokia.names import ObjectName, quoted, unquoted
 from entrepot.console.jolokia.world import Row, World, readers, shape
-from entrepot.console.numbers import whole
 
 DOMAIN: Final = "org.apache.activemq.artemis"
 FACTS: Final = "name"
@@ -26,7 +27,8 @@ COMPONENTS: Final = {
     "cluster-connections": ("clusterconnection", "clusterConnectionNames", "name"),
     "diverts": ("divert", "divertNames", "divert"),
 }
-WHOLE: Final = ("int", "long", "java.lang.Integer", "java.lang.Long", "short", "byte")
+WRITTEN: Final = ("MessageCounterMaxDayCount", "MessageCounterSamplePeriod")
+"""What can be written of a broker; each has an operation of management that sets it."""
 SENDS: Final = "sendMessage"
 BROWSES: Final = "browse"
 INT_MAX: Final = 2**31 - 1
@@ -136,7 +138,10 @@ class ArtemisBeans:
             told = await self.asker.ask(resource, operation, *_typed(form, operation, arguments))
             return [composite(one) for one in told] if operation == BROWSES else told
 
-        return Bean(ObjectName(DOMAIN, properties), readers(table, row), invoke, form)
+        writes: dict[str, Write] = {
+            name: partial(self.asker.ask, resource, f"set{name}") for name in WRITTEN if name in table
+        }
+        return Bean(ObjectName(DOMAIN, properties), readers(table, row), invoke, form, writes)
 
     async def _send(self, row: Row, given: list[Any]) -> str:
         """Take (headers, type, body, durable, user, password [, create an id])."""
@@ -220,10 +225,4 @@ def _typed(form: Mapping[str, Any], operation: str, arguments: list[Any]) -> lis
 
 def _one(value: Any, kind: str) -> Any:
     """Return a value as a type, None where it is none of it."""
-    if not isinstance(value, str):
-        return value
-    if kind in WHOLE:
-        return whole(value)
-    if kind in ("boolean", "java.lang.Boolean"):
-        return {"true": True, "false": False}.get(value.lower())
-    return value
+    return read_as(value, kind) if isinstance(value, str) else value

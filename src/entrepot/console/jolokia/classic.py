@@ -6,16 +6,18 @@ each attribute with a real broker's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from entrepot.base.errors import InvalidDestination, Refused
-from entrepot.console.jolokia.answering import Bean
+from entrepot.console.jolokia.answering import Bean, Write
 from entrepot.console.jolokia.calling import fitted
-from entrepot.console.jolokia.classic_queue import QueueVerbs
+from entrepot.console.jolokia.classic_queue import STOPS, QueueVerbs, writes_of
 from entrepot.console.jolokia.names import ObjectName, plain
 from entrepot.console.jolokia.world import Readers, Row, World, readers, shape
 from entrepot.core.operators.overlook import is_dead_letters
@@ -28,6 +30,8 @@ FACTS: Final = (
     "diskStoreLimit,diskTempLimit,diskTempUsage,totalConnectionCount"
 )
 
+LIMITS: Final = ("MemoryLimit", "StoreLimit", "TempLimit")
+"""What can be written of a broker; each has an operation of management that sets it."""
 BROKER: Final[Readers] = {
     "BrokerId": lambda row: row["nodeID"],
     "BrokerName": lambda row: row["name"],
@@ -78,7 +82,11 @@ DESTINATION: Final[Readers] = {
     "StoreMessageSize": lambda row: row["octets"] if row["durable"] else 0,
     "Subscriptions": lambda row: row["subscriptions"],
 }
-QUEUE: Final[Readers] = {**DESTINATION, "Paused": lambda row: row["paused"]}
+QUEUE: Final[Readers] = {
+    **DESTINATION,
+    "Paused": lambda row: row["paused"],
+    "ProducerFlowControl": lambda row: row["when_full"] in STOPS,
+}
 SUBSCRIPTION: Final[Readers] = {
     "Active": lambda row: row["active"],
     "ClientId": lambda row: row["clientID"],
@@ -183,7 +191,13 @@ class ClassicBeans:
         return ObjectName(DOMAIN, properties)
 
     def _bean(
-        self, name: ObjectName, kind: str, table: Readers, row: Row, verbs: dict[str, Callable[..., Any]] | None = None
+        self,
+        name: ObjectName,
+        kind: str,
+        table: Readers,
+        row: Row,
+        verbs: dict[str, Callable[..., Any]] | None = None,
+        writes: Mapping[str, Write] = MappingProxyType({}),
     ) -> Bean:
         known = verbs or {}
 
@@ -194,7 +208,7 @@ class ClassicBeans:
                 raise Refused(told, remedy="it has " + (", ".join(sorted(known)) or "none"))
             return await verb(*fitted(verb, operation, arguments))
 
-        return Bean(name, readers(table, row), invoke, shape("classic", kind))
+        return Bean(name, readers(table, row), invoke, shape("classic", kind), writes)
 
     # -- the broker ----------------------------------------------------------------------------------------------------
 
@@ -254,7 +268,8 @@ class ClassicBeans:
             "createDurableSubscriber": create_durable,
             "destroyDurableSubscriber": destroy_durable,
         }
-        return self._bean(self._name(base), "broker", BROKER, row, verbs)
+        writes: dict[str, Write] = {name: partial(ask, "broker", f"set{name}") for name in LIMITS}
+        return self._bean(self._name(base), "broker", BROKER, row, verbs, writes)
 
     def _pointer(self, properties: dict[str, str]) -> Row:
         return {"objectName": str(self._name(properties))}
@@ -307,13 +322,16 @@ class ClassicBeans:
                 "subscriptions": pointers.get(view.name, []),
             }
             verbs = QueueVerbs(self.asker, self.send, view.name, f"queue://{view.address}").verbs()
-            found.append(self._bean(self._name({**base, "destinationName": plain(title)}), "queue", QUEUE, row, verbs))
+            writes = writes_of(self.asker, view.address, "ANYCAST", view.when_full)
+            keys = {**base, "destinationName": plain(title)}
+            found.append(self._bean(self._name(keys), "queue", QUEUE, row, verbs, writes))
         return found
 
     async def _topics(self, base: dict[str, str]) -> list[Bean]:
         queues = await self.world.queues()
         producers = await self._producers()
         pointers = await self._pointers()
+        tuned = await self._tuned()
         memory = await self._memory()
         found = []
         for name in await self._topic_names():
@@ -328,7 +346,7 @@ class ClassicBeans:
                 "messages": sum(one.messages for one in some),
                 "accepted": max((one.accepted for one in some), default=0),
                 "octets": sum(one.octets for one in some),
-                "limit_octets": max((one.limit_octets for one in some), default=0),
+                "limit_octets": tuned.get(name) or max((one.limit_octets for one in some), default=0),
                 "_all": memory,
                 "durable": any(one.durable for one in some),
                 "dlq": False,
@@ -336,14 +354,20 @@ class ClassicBeans:
                 "subscriptions": [each for one in some for each in pointers.get(one.name, [])],
             }
             verbs = QueueVerbs(self.asker, self.send, "", f"topic://{name}").sending()
-            found.append(
-                self._bean(self._name({**base, "destinationName": plain(name)}), "topic", DESTINATION, row, verbs)
-            )
+            keys = {**base, "destinationName": plain(name)}
+            writes = writes_of(self.asker, name, "MULTICAST")
+            found.append(self._bean(self._name(keys), "topic", DESTINATION, row, verbs, writes))
         return found
 
     async def _memory(self) -> int:
         """Return what all destinations together may have in memory, in octets."""
         return int((await self.world.facts(FACTS))["globalMaxSize"])
+
+    async def _tuned(self) -> dict[str, int]:
+        """Return topic -> what was written of its memory, which holds before somebody subscribes, too."""
+        rows = await self.world.rows("describeTuned")
+        limits = {row["address"]: row["settings"].get("maxSizeBytes") for row in rows if row["routing"] == "MULTICAST"}
+        return {name: octets for name, octets in limits.items() if octets is not None}
 
     async def _topic_names(self) -> list[str]:
         rows = await self.world.listed("listAddresses")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from entrepot.base.errors import Refused
+from entrepot.console.jolokia.answering import Write
 from entrepot.console.jolokia.world import Row
 from entrepot.console.numbers import count, whole
 from entrepot.management.view import Asker
@@ -20,6 +22,7 @@ HEADERS: Final = {
     "JMSPriority": "priority",
 }
 KINDS: Final = {bool: "Boolean", int: "Long", float: "Double", str: "String"}
+STOPS: Final = ("BLOCK", "FAIL")  # what a full queue does whose producers are controlled
 
 Verb = Callable[..., Awaitable[object]]
 
@@ -161,6 +164,24 @@ class QueueVerbs:
                 raise Refused(f"JMSTimeToLive is {str(given['JMSTimeToLive'])[:40]!r}, which is no number of ms")
             headers["time_to_live"] = life / 1000
         return str(await self.send(self.destination, body, properties, headers) or "")
+
+
+def writes_of(asker: Asker, address: str, routing: str, when_full: str = "") -> dict[str, Write]:
+    """Return what can be written of a destination; ``when_full``: what a queue does then, "" for a topic."""
+
+    async def tune(**settings: object) -> None:
+        await asker.ask(f"address.{address}", "tune", routing, json.dumps(settings))
+
+    async def limit(octets: int) -> None:
+        if octets < 1:
+            raise Refused(f"{octets} octets are no limit", remedy="write 1 or more")
+        await tune(maxSizeBytes=octets)
+
+    async def control(stops: bool) -> None:
+        if stops != (when_full in STOPS):  # FAIL stays: who is refused is controlled, too
+            await tune(addressFullMessagePolicy="BLOCK" if stops else "PAGE")
+
+    return {"MemoryLimit": limit, "ProducerFlowControl": control} if when_full else {"MemoryLimit": limit}
 
 
 def _composite(row: Row) -> Row:

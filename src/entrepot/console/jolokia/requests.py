@@ -24,7 +24,9 @@ HIDDEN: Final = "****"
 
 
 def echoed(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return a request as it is called back to who asked: without a password."""
+    """Return a request as it is called back to who asked, and as a log may have it: without a password."""
+    if "password" in str(raw.get("attribute")).lower() and raw.get("value") is not None:
+        raw = {**raw, "value": HIDDEN}
     at = SECRETS.get(str(raw.get("operation") or "").partition("(")[0])
     given = raw.get("arguments")
     if at is None or not isinstance(given, list) or len(given) <= at or given[at] is None:

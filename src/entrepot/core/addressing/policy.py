@@ -14,6 +14,7 @@ from typing import Any, Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import SECOND, UNLIMITED
+from entrepot.base.errors import LimitExceeded
 from entrepot.base.patterns import MIXED, PatternTrie
 from entrepot.core.addressing.address_settings import FULL_PAGE, OURS, AddressSettings, read_settings
 from entrepot.core.addressing.definition import QueueDefinition
@@ -32,6 +33,7 @@ DELAY_MOST: Final = float(1 << 60)  # ns: 36 years
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|.*-[0-9]+-[0-9]+-[0-9]+:[0-9]+:[0-9]+", re.DOTALL)
 EVERYTHING: Final = "#"  # as a pattern, in the words of Artemis
 NAMES_KEPT: Final = 10_000  # names come from clients: a cache of them must not grow for ever
+TUNED_MOST: Final = 10_000  # addresses: each is a dictionary in memory
 
 
 class Policy:
@@ -206,7 +208,8 @@ class Policies:
     and ``typed`` says that there is such an entry.
 
     ``amended``: what an operator of the running broker said of a pattern; it stands in the place of all that was added
-    for the pattern (`core/addressing/amending.py`). ``base``: what holds below all.
+    for the pattern (`core/addressing/amending.py`). ``tuned``: what he said of one address,
+    over all patterns, until the broker stops (`tune`). ``base``: what holds below all.
     """
 
     def __init__(self) -> None:
@@ -219,6 +222,8 @@ class Policies:
         )
         self.base: dict[str, Any] = {}
         self.amended: dict[str, Entry] = {}
+        self.tuned: dict[str, Entry] = {}  # by routing and name
+        self.tunings: int = 0  # so many there were
         self.merged: dict[str, Policy] = {}
         self.made: dict[tuple[int, ...], Policy] = {}  # by the entries that say something
 
@@ -267,6 +272,22 @@ class Policies:
         self.amended = {}
         self.forget()
 
+    def tune(self, name: str, routing: int, values: Mapping[str, Any]) -> None:
+        """Let ``values`` (attribute -> value) hold for the one address ``name``, over all that is said otherwise.
+
+        What was tuned before and is not among them stays. Raises InvalidOption, LimitExceeded: nothing is changed then.
+        """
+        key = f"{routing}:{name}"
+        before = self.tuned.get(key)
+        if before is None and len(self.tuned) >= TUNED_MOST:
+            raise LimitExceeded(f"{TUNED_MOST} addresses have settings of their own", remedy="write them in the file")
+        settings = {**({} if before is None else before.settings), **values}
+        AddressSettings(**settings)
+        self.tunings += 1
+        self.tuned[key] = Entry(name, -self.tunings, settings, routing)  # patterns have the numbers from 0
+        self.typed = True
+        self.forget()
+
     def forget(self) -> None:
         """Merge anew what is asked for from now on."""
         self.merged.clear()
@@ -276,7 +297,7 @@ class Policies:
         """Be what ``other`` is: a configuration was read again. Queues keep theirs until they get another."""
         self.entries = other.entries
         self.added = other.added
-        self.typed = other.typed
+        self.typed = other.typed or len(self.tuned) > 0
         self.literal = other.literal
         self.namespace = other.namespace
         self.base = other.base
@@ -297,6 +318,7 @@ class Policies:
         return policy
 
     def _merge(self, name: str, routing: int) -> Policy:
+        own = self.tuned.get(f"{routing}:{name}")
         if self.namespace and UUID.fullmatch(name):
             name = f"{self.namespace}.{name}"
         amended = self.amended
@@ -307,6 +329,8 @@ class Policies:
         ]
         found = [*ranked, *self.literal.get(name, ())]
         entries = [one for one in found if one.routing in (UNTYPED, routing)]
+        if own is not None:
+            entries.append(own)
         key = tuple([one.number for one in entries])
         policy = self.made.get(key)
         if policy is None:

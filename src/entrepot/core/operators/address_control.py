@@ -10,6 +10,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Control, Counted, Several, json_of
+from entrepot.core.operators.limiting import tune
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.posting import post
 from entrepot.core.operators.replaying import replay
@@ -91,6 +92,7 @@ class AddressControl(Control):
             "resume": self._resume,
             "purge": self._purge,
             "clearDuplicateIdCache": self._forget_ids,
+            "tune": lambda given: tune(self.broker, self.address, given),
             "replay": lambda given: replay(self.broker, self.census, given, address=self.address.name),
             "sendMessage": lambda given: post(
                 self.broker, self.census, Destination(self.address.name, self._routing()), given

@@ -19,6 +19,7 @@ from entrepot.core.operators.disk_room import DiskRoom
 from entrepot.core.operators.divert_control import create_divert, destroy_divert, update_divert
 from entrepot.core.operators.explaining import explained
 from entrepot.core.operators.leaving import scale_down
+from entrepot.core.operators.limiting import Limiting
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
 from entrepot.core.operators.overlook import QueuePage, Sums
@@ -128,6 +129,7 @@ class BrokerControl(Control):
             "getAddressInfo": lambda given: address_text(broker, address_named(broker, given.text(0))),
             "listBindingsForAddress": self._bindings,
             **Amending(broker).operations(),
+            **Limiting(broker).operations(),
             **census.operations(),
             **BrokerSampling(broker, census).operations(),
             "listAddresses": self._list_addresses,

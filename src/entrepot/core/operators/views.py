@@ -9,12 +9,14 @@ import msgspec
 
 from entrepot.base.environment import SECOND, UNLIMITED
 from entrepot.base.errors import InvalidDestination
+from entrepot.core.addressing.address_settings import Full
 from entrepot.core.broker import BrokerCore
 from entrepot.core.leases.holder import silence
 from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import SCHEDULED_TARGET
 from entrepot.model.address import ROUTING_NAMES
 
+FULL_NAMES: Final = tuple(one.name for one in Full)
 NEAR_LOOK: Final = 2_000  # names: a comparison takes microseconds, and a broker may have a million
 NEAR_LENGTH: Final = 200
 UNBOUNDED: Final = 1 << 62
@@ -24,6 +26,7 @@ class QueueView(msgspec.Struct, frozen=True):
     """One queue as an operator sees it. Counts are messages; ``oldest_ms`` is the age of the next to be delivered.
 
     ``limit_octets``: what its policy lets it have in memory, 0 where only the broker's limit holds.
+    ``when_full``: what happens to a message for it when it is full: PAGE, BLOCK, FAIL or DROP.
     """
 
     name: str
@@ -52,6 +55,7 @@ class QueueView(msgspec.Struct, frozen=True):
     requeued: int
     repeated: int = 0
     limit_octets: int = 0
+    when_full: str = ""
 
 
 class ConsumerView(msgspec.Struct, frozen=True):
@@ -165,6 +169,7 @@ def queue_view(broker: BrokerCore, queue: Queue) -> QueueView:
         requeued=int(queue.returns.requeued),
         repeated=int(queue.fates.repeated),
         limit_octets=int(limit) if 0 < limit < UNLIMITED else 0,
+        when_full=FULL_NAMES[queue.policy.full],
     )
 
 
