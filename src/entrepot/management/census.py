@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
-from entrepot.core.operators.control import DESCRIBED_MOST
 from entrepot.core.security.directory import Subject
 from entrepot.io.connection import Connection
 from entrepot.io.links import Links
@@ -185,6 +184,7 @@ class OpenConnections(PartsCensus):
         if links is None or not links.clusters:
             return []
         from entrepot.cluster.clusters.report import remotes  # noqa: PLC0415 - as above
+        from entrepot.core.operators.control import DESCRIBED_MOST  # noqa: PLC0415 - comes with a question
 
         return remotes(links.clusters, given.text(0), given.text(1), DESCRIBED_MOST)
 

@@ -14,6 +14,7 @@ from typing import Final
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.cluster.clusters.hosted import Hosted
+from entrepot.core.records import KIND_DUPLICATE
 from entrepot.ha.follower import Follower
 from entrepot.ha.lease import BACKUP, PRIMARY
 from entrepot.ha.standing import Standing
@@ -22,9 +23,6 @@ from entrepot.simulation.copies import NUMBER_SHIFT, Copy, Primary
 from entrepot.simulation.hosted_ledger import OneStore
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.shelves import SimulatedShelf
-
-MOVED: Final = 250
-"""The kind of a document that says that a message of another store came: what the broker keeps of duplicate ids."""
 
 RESTARTED_AFTER: Final = 2 * SECOND
 GIVEN_UP: Final = 0.2  # of the deaths of a process that is hosted: they were too many in a row
@@ -76,7 +74,7 @@ class Serves(Primary):
     def recall(self, found: Found) -> None:
         """Know what is to be read yet, and what came from other stores."""
         super().recall(found)
-        self.ids = {key: True for key, kind in found.documents.items() if kind == MOVED}
+        self.ids = {key: True for key, kind in found.documents.items() if kind == KIND_DUPLICATE}
 
     def work(self) -> None:
         """Take some messages, and let some be read, until all are; again and again."""
@@ -111,7 +109,7 @@ class Serves(Primary):
             self.journal.begin()
             self._store()
             self.store.came[(self.epoch << NUMBER_SHIFT) + self.numbers] = identity
-            self.journal.put(MOVED, key, b"")
+            self.journal.put(KIND_DUPLICATE, key, b"")
             self.journal.end()
             self.ids[key] = True
         self.journal.confirm(_Taken(then), b"")
