@@ -15,11 +15,22 @@ from contextlib import nullcontext
 import caller_bugs
 import carrier_bugs
 import cluster_bugs
+import dialling_bugs
 import drain_bugs
 import federation_bugs
+import retention_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
-from entrepot.simulation.campaign import run_callers, run_carried, run_clusters, run_drains, run_federation, run_network
+from entrepot.simulation.campaign import (
+    run_callers,
+    run_carried,
+    run_clusters,
+    run_dialling,
+    run_drains,
+    run_federation,
+    run_network,
+    run_retention,
+)
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.zoned import Region
 
@@ -56,6 +67,22 @@ def carried_with(bug: str) -> Judge:
     def judge(seed: int) -> list[str]:
         with carrier_bugs.planted(bug):
             return list(run_carried(seed).violations)
+
+    return judge
+
+
+def retention_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with retention_bugs.planted(bug):
+            return list(run_retention(seed).violations)
+
+    return judge
+
+
+def dialling_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with dialling_bugs.planted(bug):
+            return list(run_dialling(seed).violations)
 
     return judge
 
@@ -104,6 +131,12 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "carried" in kinds:
         for bug in carrier_bugs.BUGS:
             yield "core bridges", bug, carried_with(bug), lambda seed: list(run_carried(seed).violations)
+    if "retention" in kinds:
+        for bug in retention_bugs.BUGS:
+            yield "retention", bug, retention_with(bug), lambda seed: list(run_retention(seed).violations)
+    if "dialling" in kinds:
+        for bug in dialling_bugs.BUGS:
+            yield "AMQP connections", bug, dialling_with(bug), lambda seed: list(run_dialling(seed).violations)
     if "federation" in kinds:
         for bug in federation_bugs.BUGS:
             yield "federation", bug, federation_with(bug), lambda seed: list(run_federation(seed).violations)
@@ -131,7 +164,18 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
             yield "pairs", bug, lambda seed, bug=bug: Pair(seed, bug).run(), lambda seed: Pair(seed).run()  # type: ignore[misc]
 
 
-KINDS = ["networks", "callers", "core", "reattach", "mixed", "carried", "federation", "clusters"]
+KINDS = [
+    "networks",
+    "callers",
+    "core",
+    "reattach",
+    "mixed",
+    "carried",
+    "retention",
+    "dialling",
+    "federation",
+    "clusters",
+]
 KINDS += ["drains", "zones", "pairs"]
 
 

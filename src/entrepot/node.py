@@ -408,7 +408,7 @@ class Node:
             self.options.telemetry.watch(broker, loop.call_soon)
         turn = BrokerTurn(loop, SystemClock(), broker)
         self.report = made.recover(int(turn.now), int(turn.wall))
-        settle(self._retention, self.report)
+        settle(self._retention, journal)
         if self._traces is not None:
             self._traces.introduce(broker, int(turn.wall))
         trace = "" if self.options.trace is None else str(self.options.trace.resolve())
@@ -547,11 +547,11 @@ def colocate(node: Node, contacts: Contacts | None) -> None:
     options, clusters = node.options, node.made.clusters
     if options.colocation is None or options.data is None or not clusters or contacts is None:
         return
-    from entrepot.io.colocated import Colocated, copy_of  # noqa: PLC0415 - few brokers need it
+    from entrepot.io.colocated import begin, copy_of  # noqa: PLC0415 - few brokers need it
 
     own = str(options.data.resolve())
     copy = None if options.shared is None else copy_of(options.name, options.shared, node.standby)
-    contacts.colocated = Colocated(node.turn, clusters[0], options.colocation, options.command, own, copy)
+    contacts.colocated = begin(node.turn, clusters[0], options.colocation, own, copy, options.housing, options.command)
     if node.standby is not None:
         node.standby.more["colocated"] = contacts.colocated.facts
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from entrepot.assembly import Plan
     from entrepot.config.processes import Process
     from entrepot.ha.options import SharedStoreOptions
+    from entrepot.io.colocated import Housing
     from entrepot.io.reloading import Origin
     from entrepot.management.telemetry import Telemetry
 
@@ -70,6 +71,7 @@ class NodeOptions:
         self.trace = trace
         self.trace_limit = trace_limit
         self.colocation: Colocation | None = None  # how backups of others are hosted; `cli/run.py` says so
+        self.housing: Housing | None = None  # what hosts them already, where this broker waited for its turn
         self.command: list[str] = []  # what started this broker: a hosted backup is started by the same, and more
         self.telemetry: Telemetry | None = None  # `cli/telemetry.py` has one where it is asked for
         self.process: Process | None = None  # which of several it is that are one broker: `cli/processes.py` says so

@@ -34,7 +34,7 @@ CORPUS = [
     b"\x00\x00SUBSCRIBE\ndestination:/queue/q\nbrowser:true\nselector:a > 1 AND b LIKE 'x%'\n\n\0",
     b"\x00\x82SUBSCRIBE\nid:1\ndestination:/topic/t\nactivemq.subscriptionName:s\n\n\0UNSUBSCRIBE\nid:1\n\n\0",
     b"\x00\x82ATTACH\nqueue:/queue/q\ngroup:g\nreceipt:1\n\n\0CLAIM\nqueue:/queue/q\ngroup:g\nepoch:1\nreceipt:2\n\n\0"
-    b"READ\nqueue:/queue/q\ngroup:g\nepoch:1\nreceipt:3\n\n\0SETTLE\nqueue:/queue/q\ngroup:g\nepoch:1\nend:1\n\n\0BROKERS\nreceipt:4\n\n\0",
+    b"READ\nqueue:/queue/q\ngroup:g\nepoch:1\nreceipt:3\n\n\0SETTLE\nqueue:/queue/q\ngroup:g\nepoch:1\nend:1\n\n\0BROKERS\nreceipt:4\n\n\0QUEUES\nmatch:a.>,q\nknown:2.0,7\nreceipt:5\n\n\0",
     b"\x00\x02SEND\ndestination:/temp-queue/x\nreply-to:/temp-queue/y\n\nx\0SUBSCRIBE\nid:1\ndestination:/temp-queue/x\n\n\0",
     b"\x00\x02SEND\ndestination:/queue/a,/topic/b\nJMSXGroupID:g\nJMSXGroupSeq:-1\nexpires:1\npriority:9\n\nx\0",
     b"\x00\x82SEND\ndestination:/queue/q\nAMQ_SCHEDULED_DELAY:10\nAMQ_SCHEDULED_REPEAT:2\n_AMQ_DUPL_ID:d\n\nx\0",

@@ -194,6 +194,32 @@ def test_each_hosts_a_copy_of_the_other_and_the_last_one_serves_whoever_starts(s
     assert [one["number"] for one in b.hosts()] == [1]
 
 
+def test_a_node_that_waits_for_its_own_store_goes_on_with_the_copy_that_it_hosts(start: Start, tmp_path: Path) -> None:
+    """It hosted nothing before it served itself: two nodes, each with the last copy of the other, waited for ever."""
+    a, b = copied(tmp_path, "--copies", "1")
+    for node in (a, b):  # the store stays where it is, so that a waits
+        node.file.write_text(node.file.read_text().replace("<allow-failback>true", "<allow-failback>false"))
+        node.start(start)
+    until(lambda: follows(a) and follows(b), "each hosts a copy that is in sync")
+    a.runs.end(signal.SIGKILL)
+    until(lambda: b.role_of_backup() == "primary" and listens(b.stomp + OFFSET), "the copy of a serves, at b")
+    send(b.stomp + OFFSET, b"of a")
+    send(b.stomp, b"of b")
+
+    a.runs = start(a.file, "--status", f"127.0.0.1:{a.status}", *a.copies)
+    until(lambda: follows(a), "a goes on with the copy of b")
+    facts = a.facts()
+    assert (facts["role"], len(facts["colocated"]["hosts"])) == ("backup", 1)
+    until(lambda: a.facts()["replication"]["in_sync"], "a follows the copy of its own store")
+    twin = a.hosts()[0]["pid"]
+    b.runs.end(signal.SIGKILL)
+    until(a.runs.serves, "a has its store", 60.0)
+    until(lambda: a.role_of_backup() == "primary" and listens(a.stomp + OFFSET), "and serves that of b")
+    assert receive(a.stomp, 1) == [b"of a"]
+    assert receive(a.stomp + OFFSET, 1) == [b"of b"]
+    assert a.hosts()[0]["pid"] == twin, "it went on through all of that"
+
+
 def test_a_node_that_lost_its_disk_is_made_anew_from_what_another_hosts(start: Start, tmp_path: Path) -> None:
     a, b = copied(tmp_path, "--copies", "1")
     a.start(start)

@@ -17,7 +17,6 @@ from entrepot.io.disk import Disk
 from entrepot.io.retention import LOOK_S, Retention, retain
 from entrepot.journal.index import segment_range
 from entrepot.journal.log import JournalCore, JournalOptions
-from entrepot.journal.ports import RecoveryReport
 from entrepot.journal.retained import Scan
 from journals import Confirmed, Told, message
 
@@ -39,7 +38,7 @@ class Opened:
         self.journal = JournalCore(self.disk, options)
         self.told = Told()
         self.report = self.journal.recover(self.told)
-        self.retention.recovered(self.report)
+        self.retention.recovered(self.journal)
         self.waiter = Confirmed()
 
     def confirm(self) -> None:
@@ -218,15 +217,24 @@ def test_what_was_never_confirmed_is_not_kept(tmp_path: Path) -> None:
     opened.kill()
     journal = tmp_path / "data" / "journal"
     names = sorted(path.name for path in journal.glob("*.seg"))
-    torn = names[1]
-    report = RecoveryReport()
-    report.torn_segment = torn
     retention = Retention(RetentionOptions(str(tmp_path / "other")), opened.disk.files)
     for name in names:
         assert retention.keep(name, journal / name)
-    retention._forget(report)
+    retention._forget(int(segment_range(names[0])[0]))
     assert sorted(path.name for path in retention.directory.glob("*.seg")) == names[:1]
-    assert list(retention.kept) == names[:1]
+    assert list(retention.kept.sizes) == names[:1]
+
+
+def test_what_a_killed_process_wrote_last_is_kept_when_it_is_settled(tmp_path: Path) -> None:
+    """The next start puts its end mark behind it: it was taken for a file that was only begun."""
+    opened = Opened(tmp_path)
+    opened.store(1, 3)
+    opened.kill()
+    again = Opened(tmp_path)
+    again.settle(1, 3)
+    again.store(4, 60)
+    assert again.found() == list(range(1, 61))
+    again.close()
 
 
 def test_a_directory_that_somebody_removes_is_made_again(opened: Opened) -> None:

@@ -18,9 +18,9 @@ from entrepot.io.runtime import (
     COLLECTOR_THRESHOLDS,
     SystemClock,
     SystemEntropy,
+    as_in_files,
     loop_factory,
     on_signals,
-    program_text,
     run,
     tune_collector,
     tune_malloc,
@@ -85,18 +85,28 @@ def test_what_loading_took_is_given_back() -> None:
     assert int(out.stdout) > 3_000_000
 
 
-def test_program_text_is_what_files_are_run_from(tmp_path: Path) -> None:
-    maps = tmp_path / "maps"
-    maps.write_text(
-        "1000-3000 r-xp 00000000 08:01 77 /usr/lib/with a blank.so\n"
-        "3000-4000 r--p 00002000 08:01 77 /usr/lib/with a blank.so\n"
-        "4000-5000 rw-p 00003000 08:01 77 /usr/lib/with a blank.so\n"
-        "6000-7000 r-xp 00000000 00:00 0 [vdso]\n"
-        "7000-8000 rwxp 00000000 00:00 0\n"
-        "8000-9000 r-xp 00000000 00:00 0 \n"
+def mapping(span: str, rights: str, name: str, *, inode: int = 77, own: int = 0) -> str:
+    return (
+        f"{span} {rights} 00002000 08:01 {inode}{' ' * 20}{name}\nSize: 8 kB\nRss: 8 kB\n"
+        f"Anonymous: {own:10} kB\nAnonHugePages: 0 kB\nVmFlags: rd ex mr\n"
     )
-    assert program_text(str(maps)) == [(0x1000, 0x2000)]
-    assert program_text(str(tmp_path / "none")) == []
+
+
+def test_what_is_as_in_its_file_is_what_never_was_written(tmp_path: Path) -> None:
+    library = "/usr/lib/with a blank.so"
+    smaps = tmp_path / "smaps"
+    smaps.write_text(
+        mapping("1000-3000", "r-xp", library)
+        + mapping("3000-4000", "r--p", library)
+        + mapping("4000-5000", "r--p", library, own=4)  # the linker wrote into it
+        + mapping("5000-6000", "rw-p", library)
+        + mapping("6000-7000", "r-xp", "[vdso]", inode=0)
+        + mapping("7000-8000", "rwxp", "", inode=0)
+        + mapping("8000-9000", "r--p", "", inode=0)
+        + mapping("9000-a000", "r--s", library)
+    )
+    assert as_in_files(str(smaps)) == [(0x1000, 0x2000), (0x3000, 0x1000)]
+    assert as_in_files(str(tmp_path / "none")) == []
 
 
 def test_the_collector_is_tuned() -> None:

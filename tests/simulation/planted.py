@@ -37,7 +37,7 @@ from entrepot.core.stages.staged import Publication, Stage
 from entrepot.core.transactions.branches import Branches
 from entrepot.core.transactions.carrying import PRIVATE, Work
 from entrepot.driver.commit import Commit
-from entrepot.driver.effects import Answer, Course, Line
+from entrepot.driver.effects import Answer, Course
 from entrepot.driver.holding import Holding
 from entrepot.driver.holding import _Octets as Octets
 from entrepot.driver.offsets import Offsets
@@ -63,7 +63,7 @@ from entrepot.simulation.machine import FusedDisk, Parts
 from entrepot.simulation.network import Link
 
 latest = Holding.latest
-found = Shard.found
+lease_fields = Shard._fields
 asked = Commit._ask
 published = Commit._publish
 
@@ -411,9 +411,9 @@ def never_settles(self: Shard, up_to: int) -> Course[None]:
     yield from ()
 
 
-def as_it_was_lent(self: Shard, line: Line) -> None:
-    self.ledger.epoch -= 1
-    found(self, line)
+def as_it_was_lent(self: Shard, headers: dict[str, str]) -> dict[str, str]:
+    moved = self._claimed_on is not self.line
+    return {**lease_fields(self, headers), "epoch": str(self.ledger.epoch - moved)}
 
 
 def publishes_what_it_offered(self: Commit, broker: str, command: str, fields: Mapping[str, str]) -> Course[Answer]:
@@ -477,7 +477,7 @@ BUGS = {
     "a claim takes what came behind its bound": Bug(patches=((Pick, "__init__", without_a_bound),)),
     "a broker forgets the bound of a lease": Bug(patches=((Lease, "_write", forgets_its_bound),)),
     "a driver never settles": Bug(patches=((Shard, "settle", never_settles),)),
-    "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "found", as_it_was_lent),)),
+    "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "_fields", as_it_was_lent),)),
     "what has expired is delivered": Bug(patches=((Stock, "is_over", lambda *_: False),)),
     "checksums of bodies are not looked at": Bug(
         patches=((Overflow, "_stretch", any_stretch), (Overflow, "flaw_of", lambda *_: ""))

@@ -288,7 +288,7 @@ def told(error: BaseException | None) -> pipeline.PipelineError:
         ({"maxMessagesPerTrigger": "none"}, "whole number"),
         ({"url": "stomp://127.0.0.1:1", "failoverTimeout": "0"}, "no broker answers at stomp://127.0.0.1:1"),
         ({"selector": "colour = "}, "selector"),
-        ({"queue": "a.*.b"}, "wildcard"),
+        ({"queue": "a,,b"}, "an empty name"),
     ],
 )
 def test_bad_options_are_said_plainly(stand: Stand, more: dict[str, Any], part: str) -> None:
@@ -449,3 +449,24 @@ def test_properties_are_a_struct_of_types_where_the_schema_says_so(stand: Stand)
     assert sorted((row["text"], row["count"]) for row in rows_of) == [("a", 3), ("b", None)]
     with pytest.raises(Exception, match="cannot be read as"):
         stand.spark.read.format("entrepot").options(**given).schema("properties struct<price:date>").load().collect()
+
+
+def test_a_wildcard_reads_queues_that_are_made_while_it_runs(stand: Stand) -> None:
+    """A list, a wildcard and a queue that comes: one query, each row with its queue, none twice."""
+    sent = send_to(stand, "shop.eu", 20) + send_to(stand, "bills", 10)
+    looked = stand.browse(queue="bills,shop.>")
+    assert sorted(row["text"] for row in looked.select("text").collect()) == sorted(sent)
+    stream = stand.stream(queue="bills,shop.>").select("text", "destination")
+    stand.start(stream, processingTime="100 milliseconds")
+    stand.until(lambda: len(stand.texts()) == 30)
+    sent += send_to(stand, "shop.us", 20)
+    stand.until(lambda: len(stand.texts()) == 50)
+    assert sorted(stand.texts()) == sorted(sent)
+    rows = [row for batch in stand.batches.values() for row in batch]
+    assert {row["destination"] for row in rows} == {"/queue/bills", "/queue/shop.eu", "/queue/shop.us"}
+    assert all(row["destination"].endswith(row["text"].partition("-")[0]) for row in rows)
+
+
+def send_to(stand: Stand, queue: str, count: int) -> list[str]:
+    """Send ``count`` messages whose texts begin with the queue's name."""
+    return stand.produce([f"{queue}-{number}" for number in range(count)], destination=f"/queue/{queue}")

@@ -388,6 +388,12 @@ EVENTS: Final = {
             "the broker %s of the network is not read: %s",
             "a search, or a query over a network: the others are",
         ),
+        LogEvent(
+            "LOG-6012",
+            "entrepot.pipeline",
+            "%s on %s was deleted; what was held there is gone with it",
+            "a query over several queues: it goes on with the others",
+        ),
         LogEvent("LOG-6005", "entrepot.pipeline.sink", "%s", "a batch that was committed before has other rows now"),
         LogEvent("LOG-6006", "entrepot.pipeline.land", "%s runs", "a stream of `entrepot pipeline land`"),
         LogEvent("LOG-6007", "entrepot.pipeline.land", "%s stopped", "its last batch is complete"),

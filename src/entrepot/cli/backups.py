@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -13,6 +14,9 @@ from entrepot.ha.options import FILE_LOCKER
 
 if TYPE_CHECKING:
     from entrepot.config.model import Colocation, Sharing
+    from entrepot.io.colocated import Housing
+    from entrepot.io.standby import Standby
+    from entrepot.node_options import NodeOptions
 
 WILDCARDS: Final = ("", "0.0.0.0", "::", "[::]")
 BY_LOCK: Final = "--replication-by-lock"
@@ -37,6 +41,25 @@ def slot_of(directory: Path | None, number: int) -> Slot | None:
 
     found = noted(directory)
     return Slot(directory, number) if found is None else Slot(directory, number, found[0].owner, found[0].place)
+
+
+def housing(colocation: Colocation | None, written: NodeOptions | None, standby: Standby) -> Housing | None:
+    """Return what goes on with the copies that this broker hosted, while it waits for its own store; None: it has none.
+
+    Without it two nodes could wait for one another for ever, each with the last copy of the other's store.
+    """
+    peering = None if written is None or written.config is None else written.config.peering
+    copy = standby.copy
+    if colocation is None or copy is None or peering is None or not peering.clusters or peering.masked:
+        return None
+    from entrepot.io.colocated import Housing, closed_by  # noqa: PLC0415 - few brokers need it
+
+    own, command = str(standby.directory.resolve()), [sys.executable, *sys.orig_argv[1:]]
+    closed = closed_by(peering.cluster_password)
+    made = Housing(colocation.backups_max, command, own, store=lambda: copy.standing.store, closed=closed)
+    standby.more["colocated"] = made.facts
+    made.go_on()
+    return made
 
 
 def shifted_place(text: str, offset: int) -> str:

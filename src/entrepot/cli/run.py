@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,7 @@ from entrepot.base.environment import GIB, MIB, SECOND
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.provenance import DEFAULT, Said
 from entrepot.cli.arguments import read_connectors, read_draws, read_settings, read_users
-from entrepot.cli.backups import Slot, slot_of
+from entrepot.cli.backups import Slot, housing, slot_of
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
 from entrepot.cli.telemetry import otlp_options, telemetry
@@ -354,7 +355,8 @@ def run(
             return False
         if shared is None:
             return await serve_alone(options(), None, ports_file, page, looks)
-        return await serve_in_turn(data, name, shared, options, ports_file, page, looks)
+        house = partial(housing, colocation, written)
+        return await serve_in_turn(data, name, shared, options, ports_file, page, looks, house)
 
     runtime.tune_malloc()
     _turns_off(member)

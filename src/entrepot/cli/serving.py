@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from entrepot.cli.pinger import Pinger
     from entrepot.config.console import ConsoleSettings
     from entrepot.ha.options import SharedStoreOptions
+    from entrepot.io.colocated import Housing
     from entrepot.io.standby import Standby
     from entrepot.node import Node
     from entrepot.node_options import NodeOptions
@@ -39,8 +40,12 @@ async def serve_in_turn(
     ports_file: Path | None,
     console: ConsoleSettings | None = None,
     looks: Pinger | None = None,
+    house: Callable[[Standby], Housing | None] = lambda standby: None,
 ) -> bool:
-    """Wait for the lease of ``data``, then serve. Returns True when it should begin anew, as a backup."""
+    """Wait for the lease of ``data``, then serve. Returns True when it should begin anew, as a backup.
+
+    ``house``: returns what hosts copies of other stores from now on, None for nothing.
+    """
     from entrepot.io.standby import Standby  # noqa: PLC0415
     from entrepot.io.status import StatusPage  # noqa: PLC0415
 
@@ -54,9 +59,11 @@ async def serve_in_turn(
 
         following = Following(standby, shared.replication)
         following.start()
+    housing = None
     if page is not None:
         await page.open()
     try:
+        housing = house(standby)
         turn = asyncio.ensure_future(standby.win())
         waited: list[asyncio.Future[Any]] = [turn, stop]
         await asyncio.wait(waited, timeout=PRELOAD_AFTER, return_when=asyncio.FIRST_COMPLETED)
@@ -85,10 +92,13 @@ async def serve_in_turn(
             tell(f"stopping: {stop.result()}")
             return False
         made = options()  # loads what is not loaded yet: nobody should end it at once meanwhile
+        made.housing = housing
         undo()
         return await serve_alone(made, standby, ports_file, console, looks)
     finally:
         undo()
+        if housing is not None:
+            await housing.stop()
         if page is not None:
             page.close()
 

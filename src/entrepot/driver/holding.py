@@ -5,14 +5,17 @@ answers, and plans who reads what. A broker that is gone keeps its position and 
 another took its place; a broker that is new is attached to when it is found. Nothing is attached before it is needed:
 Spark makes readers in processes that never read.
 
+Where a query reads several queues (`scope.py`), each queue on each broker is a shard. One that is deleted is left out
+of the offsets from then on, also where a batch that was logged has messages of it: nobody can read those any more.
+
 Invariants: a shard's position never goes back; what was not in a batch that Spark committed is never settled.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -21,8 +24,9 @@ from entrepot.driver import offsets as positions
 from entrepot.driver.effects import Clock, Course, wait
 from entrepot.driver.offsets import Offsets
 from entrepot.driver.planning import Range, shares, split
+from entrepot.driver.scope import Scope
 from entrepot.driver.search import Reach
-from entrepot.driver.shard import Piece, Shard, Subject
+from entrepot.driver.shard import Piece, QueueGone, Shard, Subject
 from entrepot.driver.shards import Shards
 
 SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find the last matches in a long queue
@@ -30,6 +34,8 @@ NO_LIMIT: Final = 1 << 40
 NO_END: Final = (1 << 63) - 1
 RETRY: Final = 0.05  # s
 ARRIVAL_LOOK: Final = 0.1  # s between two looks whether something came
+
+T = TypeVar("T")
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -39,7 +45,8 @@ class Query(msgspec.Struct, frozen=True):
     ``least``: messages that a batch waits for, at most ``delay_ms`` after the one before; the first waits for none.
     ``octets``: a batch ends with the message that reaches so many, of all brokers together; 0: any number.
     ``ends``: the position at which it ends on each broker, which is not in; None: it has no such end. A broker that is
-    not named gives nothing.
+    not named gives nothing. Only of a query of one queue.
+    ``scope``: the queues, where it reads several.
     """
 
     subject: Subject
@@ -51,6 +58,7 @@ class Query(msgspec.Struct, frozen=True):
     delay_ms: int = 0
     octets: int = 0
     ends: dict[str, int] | None = None
+    scope: Scope | None = None
 
 
 class Holding:
@@ -60,7 +68,7 @@ class Holding:
         """Raises InvalidOption when the start of the query cannot be read."""
         self.query = query
         self.source = positions.source_name(query.subject.destination, query.subject.subscription)
-        self.shards = Shards(query.subject, query.reach, clock, self._starting)
+        self.shards = Shards(query.subject, query.reach, clock, self._starting, query.scope)
         self.targets: dict[str, int] | None = None  # AvailableNow: where each shard ends
         self._clock = clock
         self._begin, self._new_lease = positions.parse_start(query.starting, self.source)
@@ -85,6 +93,7 @@ class Holding:
         """
         until = self._clock() + self.query.reach.patience
         self._running = self._running or bool(start.shards)
+        self.shards.note(start.shards)
         if self._unprepared:
             yield from self._set_targets()
         while True:
@@ -94,7 +103,10 @@ class Holding:
             try:
                 moved = yield from self._take(start, budget, settle)
                 if moved is not None:
-                    return start.moved(moved, {broker: self.shards.all[broker].ledger.first for broker in moved})
+                    self._running = True
+                    return start.moved(moved, self._firsts()).without(self.shards.gone)
+            except QueueGone:
+                continue  # it is forgotten: the others go on
             except Unreachable as error:
                 failure = error
             if self.shards.live():
@@ -115,30 +127,31 @@ class Holding:
         """Return who reads what of a batch; the same batch may be planned again after a restart. Raises as `latest`."""
         wanted: list[Range] = []
         self._running = self._running or bool(start.shards)
-        for broker, high in end.shards.items():
-            before = start.shards.get(broker)
+        for key, high in end.shards.items():
+            before = start.shards.get(key)
             if before == high:
                 continue
-            shard = yield from self.shards.need(broker)
-            low = shard.ledger.begin(end.first.get(broker) if before is None else before)
+            try:
+                shard = yield from self.shards.need(key)
+            except QueueGone:
+                continue
+            low = shard.ledger.begin(end.first.get(key) if before is None else before)
             shard.ledger.begin(high)
             if low < high:
-                wanted.append(Range(broker, low, high))
+                wanted.append(Range(key, low, high))
         pieces: list[Piece] = []
         for piece in split(wanted, partitions_min, cores):
-            shard = self.shards.all[piece.shard]
-            pieces.append(Piece(piece.shard, shard.place.format(), shard.ledger.epoch, piece.low, piece.high))
+            found = self.shards.all.get(piece.shard)  # None: it was deleted while another one was looked for
+            if found is not None:
+                where = found.subject.destination if found.subject.several else ""
+                place = found.place.format()
+                pieces.append(Piece(found.broker, place, found.ledger.epoch, piece.low, piece.high, where))
         return pieces
 
     def held(self, limit: int | None) -> Course[tuple[dict[str, int], dict[str, int]]]:
         """Claim up to ``limit`` messages of what is there; return where what is held begins and ends on each broker."""
         yield from self.shards.meet()
-        every = self.shards.all
-        begin = {broker: shard.ledger.first for broker, shard in every.items()}
-        start = Offsets(self.source, begin)
-        most = NO_LIMIT if limit is None else limit
-        moved = yield from self._claim_now(start, list(every.values()), most, limit is None)
-        return begin, moved
+        return (yield from self._past_the_gone(lambda: self._held(limit)))
 
     def tails(self) -> Course[Offsets]:
         """Return the end of what is held on every broker that answers."""
@@ -161,7 +174,7 @@ class Holding:
         yield from self.shards.meet()
         for broker, position in end.items():
             if self.shards.is_live(broker):
-                with contextlib.suppress(Unreachable):
+                with contextlib.suppress(Unreachable, QueueGone):
                     yield from self.shards.all[broker].settle(position)
 
     def close(self) -> None:
@@ -177,10 +190,25 @@ class Holding:
     def _firsts(self) -> dict[str, int]:
         return {broker: shard.ledger.first for broker, shard in self.shards.all.items()}
 
+    def _held(self, limit: int | None) -> Course[tuple[dict[str, int], dict[str, int]]]:
+        every = self.shards.all
+        begin = self._firsts()
+        most = NO_LIMIT if limit is None else limit
+        moved = yield from self._claim_now(Offsets(self.source, begin), list(every.values()), most, limit is None)
+        return begin, moved
+
+    def _past_the_gone(self, begin: Callable[[], Course[T]]) -> Course[T]:
+        """Return what the course of ``begin`` returns, begun again without a queue that was deleted meanwhile."""
+        while True:
+            try:
+                return (yield from begin())
+            except QueueGone:
+                continue
+
     def _set_targets(self) -> Course[None]:
         self._unprepared = False
         yield from self.shards.meet()
-        targets = yield from self._ends()
+        targets = yield from self._past_the_gone(self._ends)
         if self.query.subject.demand:
             targets = yield from self._arrived(targets)
         ends = self.query.ends
@@ -193,7 +221,7 @@ class Holding:
         ends: dict[str, int] = {}
         for shard in self.shards.live():
             yield from shard.claim(shard.ledger.tail, 0)
-            ends[shard.broker] = shard.ledger.tail + shard.ledger.more
+            ends[shard.key] = shard.ledger.tail + shard.ledger.more
         return ends
 
     def _arrived(self, ends: dict[str, int]) -> Course[dict[str, int]]:
@@ -202,30 +230,33 @@ class Holding:
         since = self._clock()
         while (left := since + quiet - self._clock()) > 0:
             yield from wait(min(left, ARRIVAL_LOOK))
-            found = yield from self._ends()
+            found = yield from self._past_the_gone(self._ends)
             if found != ends:
                 ends, since = found, self._clock()
         return ends
 
     def _expect_targets(self) -> Course[None]:
         """AvailableNow has promised to read what these shards had: wait for those that are away."""
-        for broker in self.targets or {}:
-            yield from self.shards.need(broker)
+        for key in list(self.targets or {}):
+            try:
+                yield from self.shards.need(key)
+            except QueueGone:
+                self.targets = {other: end for other, end in (self.targets or {}).items() if other != key}
 
     def _take(self, start: Offsets, budget: int | None, settle: bool) -> Course[dict[str, int] | None]:
         """Return how far each shard was claimed, None when none of them is there."""
         live = self.shards.live()
         if self.targets is not None:
-            live = [shard for shard in live if shard.broker in self.targets]
+            live = [shard for shard in live if shard.key in self.targets]
             if not live and not self.targets:
                 return {}
         for shard in live:
-            position = start.shards.get(shard.broker)
+            position = start.shards.get(shard.key)
             shard.ledger.begin(position)
             if settle and position is not None:
                 yield from shard.settle(position)
         if not live:
-            return None
+            return (yield from self._nothing())
         everything = budget is None
         most = NO_LIMIT if budget is None else budget
         if not everything and not (yield from self._is_enough(start, live, most)):
@@ -236,6 +267,13 @@ class Holding:
         if self._any(start, moved):
             self._fired = self._clock()
         return moved
+
+    def _nothing(self) -> Course[dict[str, int] | None]:
+        """No shard is there: it is no failure where brokers answer that have no queue of the query yet."""
+        if self.query.scope is None or self.targets is not None or not self.shards.are_met():
+            return None
+        yield from wait(self.query.wait_ms / 1000)
+        return {}
 
     def _is_enough(self, start: Offsets, live: list[Shard], budget: int) -> Course[bool]:
         """Wait `Query.wait_ms` for as many messages as a batch is to have; return whether there is one to be made.
@@ -265,15 +303,15 @@ class Holding:
             yield from wait(min(until - now, due - now, ARRIVAL_LOOK))
 
     def _any(self, start: Offsets, moved: Mapping[str, int]) -> bool:
-        return any(end > self._low(self.shards.all[broker], start) for broker, end in moved.items())
+        return any(end > self._low(self.shards.all[key], start) for key, end in moved.items())
 
     def _low(self, shard: Shard, start: Offsets) -> int:
-        return shard.ledger.begin(start.shards.get(shard.broker))
+        return shard.ledger.begin(start.shards.get(shard.key))
 
     def _limit(self, shard: Shard, low: int, wanted: int) -> int:
         """Return how many messages may be taken behind ``low``."""
         if self.targets is not None:
-            wanted = min(wanted, self.targets[shard.broker] - low)
+            wanted = min(wanted, self.targets[shard.key] - low)
         return max(0, min(wanted, self._end(shard) - low))
 
     def _end(self, shard: Shard) -> int:
@@ -286,28 +324,28 @@ class Holding:
 
         ``everything``: but nothing that comes while we claim, or a busy producer would keep us here for ever.
         """
-        ends = {shard.broker: self._low(shard, start) for shard in live}
+        ends = {shard.key: self._low(shard, start) for shard in live}
         ceilings: dict[str, int] = {}
-        hungry = {shard.broker: shard for shard in live}
+        hungry = {shard.key: shard for shard in live}
         left = budget
         octets = _Octets(0 if everything else self.query.octets)  # a batch without a limit has none of octets either
         first = True  # what a claim that waited has brought is asked for in any case
         while hungry and left > 0 and (first or not octets.are_spent()):
             first = False
             each = octets.share(len(hungry))
-            for broker, share in shares(left, list(hungry)).items():
-                shard = hungry[broker]
-                low = ends[broker]
-                wanted = min(self._limit(shard, low, share), ceilings.get(broker, NO_LIMIT) - low)
+            for key, share in shares(left, list(hungry)).items():
+                shard = hungry[key]
+                low = ends[key]
+                wanted = min(self._limit(shard, low, share), ceilings.get(key, NO_LIMIT) - low)
                 if wanted > 0:
-                    ends[broker] = yield from shard.claim(low, wanted, octets.most(each))
-                    octets.spend(shard, moved=ends[broker] > low)
-                left -= ends[broker] - low
+                    ends[key] = yield from shard.claim(low, wanted, octets.most(each))
+                    octets.spend(shard, moved=ends[key] > low)
+                left -= ends[key] - low
                 if everything:
-                    ceilings.setdefault(broker, shard.ledger.tail + shard.ledger.more)
-                at_end = ends[broker] == shard.ledger.tail and not shard.ledger.more
-                if ends[broker] == low or at_end:
-                    del hungry[broker]
+                    ceilings.setdefault(key, shard.ledger.tail + shard.ledger.more)
+                at_end = ends[key] == shard.ledger.tail and not shard.ledger.more
+                if ends[key] == low or at_end:
+                    del hungry[key]
         return ends
 
     def _await(self, start: Offsets, live: list[Shard], budget: int) -> Course[bool]:
@@ -321,11 +359,11 @@ class Holding:
         if not wait_ms or not live:
             return False
         until = self._clock() + wait_ms / 1000
-        each = shares(budget, [shard.broker for shard in live])
+        each = shares(budget, [shard.key for shard in live])
         octets = _Octets(self.query.octets)
         for shard in live:
             low = self._low(shard, start)
-            most = self._limit(shard, low, each[shard.broker])
+            most = self._limit(shard, low, each[shard.key])
             if most > 0:
                 yield from shard.begin_claim(low, most, wait_ms, octets.share(len(live)))
         while True:

@@ -4,7 +4,8 @@
      "shards": {"<broker>": 120, "<broker>": 80}, "first": {"<broker>": 0, "<broker>": 60}}
 
 A *shard* is the part of a queue, or of a durable subscription, that one broker holds; it is named by the broker's
-stable identity, which moves to whoever takes that broker's place. A position is the number of the next message not
+stable identity, which moves to whoever takes that broker's place; where a query
+reads several queues, by `scope.key_of`. A position is the number of the next message not
 yet read. The offset of a new query has no shards and is always the same, however often Spark asks for it. So ``first``
 says where the query found each shard: a batch that is run again after its messages were settled is an error then, and
 not a batch with fewer rows.
@@ -14,7 +15,7 @@ Decides whether an offset belongs to this source; never asks a broker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -54,6 +55,15 @@ class Offsets(msgspec.Struct, frozen=True):
                 found[shard] = first[shard]
             shards[shard] = max(position, shards.get(shard, position))
         return Offsets(self.source, shards, found)
+
+    def without(self, shards: Iterable[str]) -> Offsets:
+        """Return these offsets without ``shards``, whose queues were deleted: no key comes twice."""
+        gone = [shard for shard in shards if shard in self.shards]
+        if not gone:
+            return self
+        left = {shard: position for shard, position in self.shards.items() if shard not in gone}
+        first = {shard: position for shard, position in self.first.items() if shard not in gone}
+        return Offsets(self.source, left, first)
 
 
 def source_name(destination: str, subscription: str) -> str:

@@ -5,7 +5,7 @@ What a broker refuses is raised as it is, but a reader that was replaced is told
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from entrepot.base.errors import LeaseError, LeaseOver, ProtocolViolation, Unrea
 from entrepot.base.uri import Endpoint
 from entrepot.driver.effects import Answer, Ask, Course, Heard, Line, Say
 from entrepot.driver.ledger import Ledger, number
+from entrepot.driver.scope import key_of
 from entrepot.driver.search import Search
 
 WAIT_MS_MAX: Final = 60_000  # of one CLAIM (docs/leases.md)
@@ -23,6 +24,7 @@ class Subject(msgspec.Struct, frozen=True):
     """Whose lease on what. ``demand``: bridges are to bring here what other brokers have of it.
 
     ``until``: nothing that was sent later is claimed, ms since 1970; 0: anything is.
+    ``several``: it is one of those that the query reads, see `scope.py`.
     """
 
     destination: str
@@ -30,6 +32,7 @@ class Subject(msgspec.Struct, frozen=True):
     selector: str = ""
     demand: bool = False
     until: int = 0
+    several: bool = False
 
     def is_picky(self) -> bool:
         """Return whether a broker has to look at messages that it does not lend."""
@@ -37,31 +40,95 @@ class Subject(msgspec.Struct, frozen=True):
 
     def headers(self) -> dict[str, str]:
         """Return the headers that every verb carries."""
+        if self.destination.startswith("/topic/") and self.several:  # one name cannot be of several subscriptions
+            return {"topic": self.destination, "group": self.subscription}
         if self.destination.startswith("/topic/"):
             return {"topic": self.destination, "subscription": self.subscription, "group": self.subscription}
         return {"queue": self.destination, "group": self.subscription}
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What one task reads: positions ``low`` to ``high`` - 1 on one broker."""
+    """What one task reads: positions ``low`` to ``high`` - 1 on one broker.
+
+    ``destination``: of which queue, where a query reads several; "" where it reads one.
+    """
 
     broker: str
     place: str  # where that broker was when this was planned; it is looked for elsewhere too
     epoch: int
     low: int
     high: int
+    destination: str = ""
+
+
+class QueueGone(Exception):
+    """The queue of a shard was deleted, and with it all that was held there. Only where a query reads several."""
+
+
+class Contact:
+    """The connection to one broker, for all shards there. ``live``: whether it stands, as far as we know."""
+
+    def __init__(self, line: Line) -> None:
+        self.broker = line.broker
+        self.line = line
+        self.live = True
+
+    def found(self, line: Line) -> None:
+        """The broker is back, or another took its place: go on there. Leases and their epochs came along."""
+        self.line.close()
+        self.line = line
+        self.live = True
+
+    def learn(self, search: Search) -> Course[None]:
+        """Ask for the other brokers of the network. Raises Unreachable."""
+        try:
+            yield from search.learn(self.line)
+        except Unreachable:
+            self.live = False
+            raise
+
+    def ask(self, command: str, headers: Mapping[str, str]) -> Course[Answer]:
+        """Say a verb and return its answer. Raises Unreachable, and what the broker refuses."""
+        try:
+            answer: Answer = yield Ask(self.line, command, headers)
+        except Unreachable:
+            self.live = False
+            raise
+        return answer
+
+    def close(self) -> None:
+        """Drop the connection; the leases stay."""
+        self.live = False
+        self.line.close()
 
 
 class Shard:
-    """The lease on one broker. ``live``: whether its connection stands, as far as we know."""
+    """The lease on one queue of one broker. ``key``: as offsets name it.
 
-    def __init__(self, line: Line, subject: Subject) -> None:
-        self.broker = line.broker
+    ``is_gone``: asks whether the queue was deleted, where a query reads several.
+    """
+
+    def __init__(
+        self, contact: Contact, subject: Subject, is_gone: Callable[[Shard], Course[bool]] | None = None
+    ) -> None:
+        self.contact = contact
+        self.broker = contact.broker
+        self.key = self.broker  # of several queues: known when it is attached
         self.subject = subject
-        self.ledger = Ledger(self.broker, f"{subject.destination} at {line.shown}")
-        self.live = True
-        self.line = line
+        self.ledger = Ledger(self.broker, f"{subject.destination} at {contact.line.shown}")
+        self._is_gone = is_gone
         self._claiming = ""  # the token of a claim that waits
+        self._claimed_on = contact.line  # where it waits
+
+    @property
+    def live(self) -> bool:
+        """Whether the connection stands, as far as we know."""
+        return self.contact.live
+
+    @property
+    def line(self) -> Line:
+        """The connection."""
+        return self.contact.line
 
     @property
     def place(self) -> Endpoint:
@@ -78,27 +145,14 @@ class Shard:
             headers["selector"] = self.subject.selector
         if self.subject.until:
             headers["until"] = str(self.subject.until)
-        answer = yield from self._ask("ATTACH", headers)
+        answer = yield from self.contact.ask("ATTACH", headers)
         if answer.get("node") != self.broker or answer.get("until", "0") != str(self.subject.until):
             raise ProtocolViolation(
                 f"the broker {self.broker} does not say what it lends", remedy="it is too old; upgrade it first"
             )
+        if self.subject.several:
+            self.key = key_of(self.broker, _token(answer), self.subject.destination)
         self.ledger.attached(answer)
-
-    def found(self, line: Line) -> None:
-        """The broker is back, or another took its place: go on there. The lease and its epoch came along."""
-        self.line.close()
-        self.line = line
-        self._claiming = ""
-        self.live = True
-
-    def learn(self, search: Search) -> Course[None]:
-        """Ask for the other brokers of the network. Raises Unreachable."""
-        try:
-            yield from search.learn(self.line)
-        except Unreachable:
-            self.live = False
-            raise
 
     def settle(self, up_to: int) -> Course[None]:
         """Settle every position below ``up_to``, once."""
@@ -118,26 +172,28 @@ class Shard:
 
     def begin_claim(self, start: int, most: int, wait_ms: int, octets: int | None = None) -> Course[None]:
         """Ask for a claim that waits until something is there; `claimed` tells. A second one is not begun."""
-        if self._claiming:
+        if self._waits():
             return
         fields = {**self._claim(start, most, octets), "wait": str(min(wait_ms, WAIT_MS_MAX))}
         try:
             self._claiming = yield Say(self.line, "CLAIM", self._fields(fields))
         except Unreachable:
-            self.live = False
+            self.contact.live = False
             raise
+        self._claimed_on = self.line
 
     def claimed(self) -> Course[bool]:
         """Return whether the broker has answered the claim that waits. What it claimed, the next `claim` gives."""
-        if not self._claiming:
+        if not self._waits():
             return False
         try:
             answer: Answer | None = yield Heard(self.line, self._claiming)
         except Unreachable:
-            self.live = False
+            self.contact.live = False
             raise
         except LeaseOver as error:
             self._claiming = ""
+            yield from self._need_queue()
             raise self._in_use(error) from None
         except LeaseError:
             self._claiming = ""
@@ -148,10 +204,14 @@ class Shard:
         self.ledger.answered(answer)
         return True
 
-    def close(self) -> None:
-        """Drop the connection; the lease stays."""
-        self.live = False
-        self.line.close()
+    def _waits(self) -> bool:
+        """Return whether a claim waits; one that was begun on another connection ended with that."""
+        return bool(self._claiming) and self._claimed_on is self.line
+
+    def _need_queue(self) -> Course[None]:
+        """A lease is refused: raise QueueGone when that is because its queue was deleted."""
+        if self._is_gone is not None and (yield from self._is_gone(self)):
+            raise QueueGone(f"{self.ledger.name} was deleted")
 
     def _claim(self, start: int, most: int, octets: int | None) -> dict[str, str]:
         fields = {"start": str(start), "max": str(most)}
@@ -163,25 +223,29 @@ class Shard:
 
     def _verb(self, command: str, fields: dict[str, str]) -> Course[Answer]:
         try:
-            answer = yield from self._ask(command, self._fields(fields))
-        except LeaseOver as error:
-            raise self._in_use(error) from None
+            answer = yield from self.contact.ask(command, self._fields(fields))
+        except LeaseError as error:
+            yield from self._need_queue()
+            if isinstance(error, LeaseOver):
+                raise self._in_use(error) from None
+            raise
         self.ledger.answered(answer)
         return answer
 
     def _fields(self, fields: dict[str, str]) -> dict[str, str]:
         return {**self.subject.headers(), "epoch": str(self.ledger.epoch), **fields}
 
-    def _ask(self, command: str, headers: dict[str, str]) -> Course[Answer]:
-        try:
-            answer: Answer = yield Ask(self.line, command, headers)
-        except Unreachable:
-            self.live = False
-            raise
-        return answer
-
     def _in_use(self, error: LeaseOver) -> LeaseError:
         return in_use(self.subject, self.ledger.name, error)
+
+
+def _token(answer: Answer) -> str:
+    token = answer.get("token", "")
+    if not token or " " in token:
+        raise ProtocolViolation(
+            "a broker does not say which of several queues it lends", remedy="it is too old for lists and wildcards"
+        )
+    return token
 
 
 def in_use(subject: Subject, name: str, error: LeaseError) -> LeaseError:

@@ -1,8 +1,9 @@
-"""Who is there: the shards of a query, and the brokers that are looked for while it runs.
+"""Who is there: the shards of a query, and the brokers and queues that are looked for while it runs.
 
 A broker of ``url`` that does not answer is looked for again every two seconds, beside everything else; one that the
 others announce is met once they do. A refusal of a broker that ``url`` names ends the query; one that it does not name
-is passed over, and that is said once.
+is passed over, and that is said once. Where a query reads several queues (`scope.py`), every broker is asked for them
+when it is met and every two seconds from then on.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from entrepot.base.errors import EntrepotError, Unreachable
+from msgspec.structs import replace
+
+from entrepot.base.errors import EntrepotError, LeaseError, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.driver.effects import Await, Clock, Course, Line, Scout, Scouting
+from entrepot.driver.ledger import number
+from entrepot.driver.scope import QUEUES_MAX, Scope, parts_of, read_list
 from entrepot.driver.search import Reach, Search
-from entrepot.driver.shard import Shard, Subject
+from entrepot.driver.shard import Contact, QueueGone, Shard, Subject
 
 LOOK_EVERY: Final = 2.0  # s between looks for brokers that are not there
 AGAIN_AFTER: Final = 15.0  # s that an announced broker which refuses is left alone
@@ -25,12 +30,23 @@ log: Final = logging.getLogger("entrepot.pipeline")
 
 
 class Shards:
-    """The shards by broker. ``starting`` returns the headers with which a lease begins that is new."""
+    """The shards by key. ``starting`` returns the headers with which a lease begins that is new."""
 
-    def __init__(self, subject: Subject, reach: Reach, clock: Clock, starting: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        reach: Reach,
+        clock: Clock,
+        starting: Callable[[], Mapping[str, str]],
+        scope: Scope | None = None,
+    ) -> None:
         self.search = Search(reach, clock)
         self.all: dict[str, Shard] = {}
+        self.contacts: dict[str, Contact] = {}  # by broker
+        self.noted: Mapping[str, int] = {}  # positions by key that the checkpoint has: their queues may be gone
+        self.gone: dict[str, None] = {}  # keys of queues that were deleted
         self._subject = subject
+        self._scope = scope
         self._clock = clock
         self._starting = starting
         self._scouting: Scouting | None = None
@@ -43,14 +59,23 @@ class Shards:
         """Return the shards whose connection stands, as far as we know."""
         return [shard for shard in self.all.values() if shard.live]
 
-    def is_live(self, broker: str) -> bool:
-        """Return whether the connection to ``broker`` stands."""
-        shard = self.all.get(broker)
+    def is_live(self, key: str) -> bool:
+        """Return whether the connection to the broker of this shard stands."""
+        shard = self.all.get(key)
         return shard is not None and shard.live
+
+    def is_met(self, broker: str) -> bool:
+        """Return whether the connection to ``broker`` stands."""
+        contact = self.contacts.get(broker)
+        return contact is not None and contact.live
+
+    def are_met(self) -> bool:
+        """Return whether there is any broker, with or without a queue of the query."""
+        return bool(self._met())
 
     def meet(self) -> Course[None]:
         """Attach to brokers that are new or back. Raises Unreachable when none of the first search answers."""
-        if not self.all:
+        if not self.contacts:
             answering = yield from self.search.all()
             yield from self._welcome(answering)
             self._looked = self._clock()
@@ -62,41 +87,61 @@ class Shards:
             self._looked = self._clock()
             yield from self._look()
 
+    def note(self, positions: Mapping[str, int]) -> None:
+        """``positions`` are in the offsets of the query: whether their queues are still there is found out."""
+        self.noted = positions
+        self.gone = {key: None for key in self.gone if key in positions}
+
     def look_at_once(self) -> None:
         """Look for brokers in the next `meet`."""
         self._looked = self._clock() - LOOK_EVERY
 
-    def need(self, broker: str) -> Course[Shard]:
-        """Return the shard on ``broker``, looking for it. Raises Unreachable."""
-        shard = self.all.get(broker)
-        if shard is not None and shard.live:
-            return shard
-        if shard is None and not self.all:
+    def need(self, key: str) -> Course[Shard]:
+        """Return the shard of this key, looking for its broker. Raises Unreachable, QueueGone."""
+        if self.is_live(key):
+            return self.all[key]
+        if not self.contacts:
             yield from self.meet()
-            if broker in self.all:
-                return self.all[broker]
-        line = yield from self.search.open(broker)
-        yield from self._welcome([line])
-        if broker not in self.all:
+            if key in self.all:
+                return self.all[key]
+        broker, token, destination = parts_of(key)
+        if not self.is_met(broker):
+            line = yield from self.search.open(broker)
+            yield from self._welcome([line])
+        if key not in self.all and token and self.is_met(broker):
+            self.noted = {**self.noted, key: 0}
+            yield from self._look_for_queues(self.contacts[broker])
+            if key in self.gone:
+                raise QueueGone(f"{destination} at {self.contacts[broker].line.shown} was deleted")
+            if key not in self.all:
+                raise LeaseError(
+                    f"{destination} at {self.contacts[broker].line.shown} is in the checkpoint and cannot be read",
+                    remedy="give the right to consume back, or begin with a new checkpoint",
+                )
+        if key not in self.all:
             raise Unreachable(f"the broker {broker} went away when it was found", remedy="see its log")
-        return self.all[broker]
+        return self.all[key]
 
     def close(self) -> None:
         """Drop all connections; the brokers keep what is held."""
-        for shard in self.all.values():
-            shard.close()
+        for contact in self.contacts.values():
+            contact.close()
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
     def _look(self) -> Course[None]:
         yield from self._learn()
-        taken = {shard.place.format() for shard in self.live()}
-        taken.update(place for place, broker in self._same.items() if self.is_live(broker))
+        if self._scope is not None:
+            for contact in self._met():
+                with contextlib.suppress(Unreachable):  # it is gone: noted
+                    yield from self._look_for_queues(contact)
+        taken = {contact.line.place.format() for contact in self._met()}
+        taken.update(place for place, broker in self._same.items() if self.is_met(broker))
         places = tuple(place for place in self.search.places if place.format() not in taken)
         announced = self._not_met()
         if places or announced:
             yield from self._send_a_scout(places, announced)
-            if not self.live() and self._scouting is not None:
+            if not self.are_met() and self._scouting is not None:
                 yield Await(self._scouting)  # nothing else to do meanwhile
 
     def _explore(self) -> Course[None]:
@@ -114,9 +159,9 @@ class Shards:
     def _learn(self) -> Course[bool]:
         """Ask every broker for the others. Return whether brokers of the network are to be found at all."""
         if self.search.reach.discovers:
-            for shard in self.live():
+            for contact in self._met():
                 with contextlib.suppress(Unreachable):  # it is gone: noted
-                    yield from shard.learn(self.search)
+                    yield from contact.learn(self.search)
         return self.search.reach.discovers
 
     def _not_met(self) -> list[str]:
@@ -125,7 +170,7 @@ class Shards:
         return [
             broker
             for broker in self.search.announced
-            if not self.is_live(broker) and self._passed_over.get(broker, now) <= now
+            if not self.is_met(broker) and self._passed_over.get(broker, now) <= now
         ]
 
     def _send_a_scout(self, places: tuple[Endpoint, ...], announced: Sequence[str]) -> Course[Scouting]:
@@ -161,27 +206,88 @@ class Shards:
         except EntrepotError:
             line.close()
             raise
-        if not self.is_live(broker):
+        if not self.is_met(broker):
             self._passed_over[broker] = self._clock() + LOOK_EVERY  # it went away again
 
     def _pass_over(self, broker: str, error: EntrepotError) -> None:
         """Say once that a broker which the url does not name cannot be read; one that refuses is left alone a while."""
-        if broker not in self._passed_over and broker not in self.all:
+        if broker not in self._passed_over and broker not in self.contacts:
             log.warning("the broker %s of the network is not read: %s", broker, error)
         self._passed_over[broker] = self._clock() + (0 if isinstance(error, Unreachable) else AGAIN_AFTER)
 
     def _welcome(self, lines: Sequence[Line]) -> Course[None]:
         for line in lines:
-            shard = self.all.get(line.broker)
-            if shard is None:
-                shard = Shard(line, self._subject)
+            contact = self.contacts.get(line.broker)
+            if contact is None:
                 try:
-                    yield from shard.attach(self._starting())
+                    yield from self._enter(Contact(line))
                 except Unreachable:
                     continue
-                self.all[line.broker] = shard
-            elif shard.live:
+            elif contact.live:
                 self._same[line.place.format()] = line.broker
                 line.close()
             else:
-                shard.found(line)
+                contact.found(line)
+
+    def _enter(self, contact: Contact) -> Course[None]:
+        """Attach to all that the query reads of a broker which is new. Raises Unreachable, and what it refuses."""
+        if self._scope is None:
+            shards = yield from self._attached(contact, [self._subject])
+        else:
+            named = yield from self._attached(contact, [self._one(name) for name in self._scope.names])
+            shards = named + (yield from self._found(contact, self._scope.names))
+        self.contacts[contact.broker] = contact
+        self.all.update((shard.key, shard) for shard in shards)
+
+    def _attached(self, contact: Contact, subjects: Sequence[Subject]) -> Course[list[Shard]]:
+        shards: list[Shard] = []
+        for subject in subjects:
+            shard = Shard(contact, subject, self._is_gone if subject.several and not self._is_of_topics() else None)
+            yield from shard.attach(self._starting())
+            shards.append(shard)
+        return shards
+
+    def _one(self, destination: str) -> Subject:
+        return replace(self._subject, destination=destination, several=True)
+
+    def _met(self) -> list[Contact]:
+        return [contact for contact in self.contacts.values() if contact.live]
+
+    # -- queues -------------------------------------------------------------------------------------------------------
+
+    def _is_of_topics(self) -> bool:
+        return self._scope is not None and self._scope.is_of_topics
+
+    def _look_for_queues(self, contact: Contact) -> Course[None]:
+        """Attach to queues of a broker that are new. Raises Unreachable, InvalidOption when they become too many."""
+        found = yield from self._found(contact, ())
+        self.all.update((shard.key, shard) for shard in found)
+
+    def _found(self, contact: Contact, attached: Sequence[str]) -> Course[list[Shard]]:
+        """Ask a broker for its queues, forget those that are gone, and attach to those that are new."""
+        scope = self._scope
+        if scope is None or scope.is_of_topics:
+            return []
+        keys = [key for key in {**self.all, **self.noted} if parts_of(key)[0] == contact.broker]
+        tokens = {parts_of(key)[1]: key for key in keys[:QUEUES_MAX]}
+        answer = yield from contact.ask("QUEUES", scope.question(tokens))
+        listed = read_list(answer)
+        for token in filter(None, answer.get("gone", "").split(",")):
+            self._forget(tokens[token])
+        elsewhere = [shard.subject.destination for shard in self.all.values()]
+        scope.check([*elsewhere, *listed], max(0, number(answer, "count") - len(listed)))
+        have = {shard.subject.destination for shard in self.all.values() if shard.contact is contact}
+        new = [name for name in listed if name not in have and name not in attached]
+        return (yield from self._attached(contact, [self._one(name) for name in new]))
+
+    def _is_gone(self, shard: Shard) -> Course[bool]:
+        """A broker refuses the lease of ``shard``: return whether its queue was deleted."""
+        yield from self._look_for_queues(shard.contact)
+        return shard.key in self.gone
+
+    def _forget(self, key: str) -> None:
+        self.all.pop(key, None)
+        if key not in self.gone:
+            broker, _, destination = parts_of(key)
+            log.warning("%s on %s was deleted; what was held there is gone with it", destination, broker)
+        self.gone[key] = None

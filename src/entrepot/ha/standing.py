@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from entrepot.base.environment import WallTime
-from entrepot.base.errors import StoreUnusable
+from entrepot.base.errors import Refused, StoreUnusable
 from entrepot.ha.lease import BACKUP, Record
 
 SYNCED: Final = "synced"  # written and synced on each eligible copy
@@ -140,6 +140,18 @@ class Standing:
     def encode(self) -> bytes:
         """Return a line of JSON."""
         return (json.dumps(self.facts()) + "\n").encode()
+
+
+def follows_only(standing: Standing, holder: Record | None) -> str:
+    """Return which broker a copy follows where primaries of other stores answer, too; "" for any of its own store.
+
+    ``holder``: whom its lock names. Raises Refused: a copy of nothing yet would become one of any store.
+    """
+    if standing.store:
+        return ""
+    if holder is None or holder.released:
+        raise Refused("the lock does not say who is primary, and this copy is one of nothing yet")
+    return holder.name
 
 
 def read_standing(octets: bytes, *, part: str, boot: str, made: type[Standing] = Standing) -> Standing:

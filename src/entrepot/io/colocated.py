@@ -17,17 +17,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from entrepot.base.environment import MILLISECOND
+from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.cluster.clusters.connection import ClusterConnection
 from entrepot.cluster.clusters.copied import Copy
-from entrepot.cluster.clusters.hosted import Backups, Hosted
-from entrepot.cluster.clusters.requesting import Requester
+from entrepot.cluster.clusters.hosted import REFUSED_FOR, Backups, Hosted
+from entrepot.cluster.clusters.requesting import Connected, Requester
 from entrepot.config.clusters import PASSWORD
 from entrepot.config.model import Colocation
 from entrepot.ha.lease import decode
 from entrepot.io.children import Pauses, end
 from entrepot.io.hosted_copies import folder_of, prepared, remembered
-from entrepot.io.leases import LOCK, RECORD_OCTETS
+from entrepot.io.leases import LOCK, RECORD_OCTETS, now
 from entrepot.io.turns import Turn
 
 OPTION: Final = "--backup-of"
@@ -38,6 +38,7 @@ SETTLED: Final = 60.0  # s after which one that dies was well
 STARTING: Final = 1.5  # s in which one that cannot start has ended: its file is read and its lock looked at
 DEATHS_MAX: Final = 5
 ENDING: Final = 10.0  # s that it has to end by itself: it may serve
+AGAIN: Final = REFUSED_FOR / SECOND  # s between two looks whether all that was hosted runs
 LOOK_PATIENCE: Final = 5.0  # s for a look at a store; one on a file server that is gone takes for ever
 
 OPEN: Final = (
@@ -93,6 +94,11 @@ async def looked(look_at: Callable[[], str]) -> str:
         return f"its file system did not answer in {LOOK_PATIENCE:.0f} s"
 
 
+def closed_by(password: str) -> str:
+    """Return why a node whose cluster has ``password`` hosts nothing, "" if it does."""
+    return OPEN if password in ("", PASSWORD) else ""
+
+
 def copy_of(name: str, shared: SharedStoreOptions, standby: Standby | None) -> Copy | None:
     """Return what is to be copied where each broker has a store of its own, None where one is shared."""
     if shared.replication is None or standby is None or standby.copy is None:
@@ -100,65 +106,66 @@ def copy_of(name: str, shared: SharedStoreOptions, standby: Standby | None) -> C
     return Copy(standby.copy.standing.store, name, shared.replication.listen)
 
 
-class Colocated:
-    """Hosts the backups of others, and asks others to host this broker's. ``command``: what runs this broker, without
-    what makes it a backup. ``own``: its store. ``copy``: what a copy of it is made from, None where it is shared."""
+class Housing:
+    """The backups that this node hosts: who gets one, and their processes. ``command``: what runs this broker, without
+    what makes it a backup. ``own``: its directory. ``closed``: why nobody gets one, "" else.
+
+    ``store``: what this broker's own store is called, where each broker has one; None where they are shared. Then it is
+    there before this broker serves: what it hosts may be the last copy of a store that is to be served, and this
+    broker may wait for one whose last copy another node hosts in the same way.
+    """
 
     def __init__(
         self,
-        turn: Turn,
-        cluster: ClusterConnection,
-        options: Colocation,
+        most: int,
         command: Sequence[str],
         own: str,
-        copy: Copy | None = None,
+        *,
+        store: Callable[[], str] | None = None,
+        closed: str = "",
     ) -> None:
-        self._turn: Final = turn
+        self.run: Callable[[Callable[[], object]], object] = lambda action: action()  # in a turn, once there are any
+        self.say: Callable[[str], None] = log.info
         self._command: Final = list(command)
         self._own: Final = own
-        self._copy: Final = copy
+        self._store: Final = store
         self._tasks: dict[Hosted, asyncio.Task[None]] = {}
-        closed = OPEN if cluster.credentials.password == PASSWORD else ""
-        self.backups: Final = Backups(
-            options.backups_max, self, cluster.now, cluster.say, closed, copies=copy is not None
-        )
-        cluster.members.backups = self.backups
-        self.requester: Requester | None = None
-        if options.requests:
-            interval = options.retry_ms * MILLISECOND
-            retries = options.retries
-            asks = own if copy is None else copy.text()
-            self.requester = Requester(cluster, asks, retries=retries, interval=interval, say=cluster.say)
-            turn.run(self.requester.start)
-        for one, node, number in [] if copy is None else remembered(Path(own)):
-            turn.run(partial(self.backups.remember, one.text(), node, number))
+        self._again: asyncio.TimerHandle | None = None
+        self.backups: Final = Backups(most, self, now, self._say, closed, copies=store is not None)
+
+    def _say(self, what: str) -> None:
+        self.say(what)
+
+    def go_on(self) -> None:
+        """Go on with what was hosted, now and whenever it runs no more: nobody may be left who could ask for it."""
+        if self._again is not None:
+            self._again.cancel()
+        for one, node, number in remembered(Path(self._own)):
+            self.run(partial(self.backups.remember, one.text(), node, number))
+        self._again = asyncio.get_running_loop().call_later(AGAIN, self.go_on)
 
     def start(self, hosted: Hosted) -> None:
         """Look at the store, and start a broker on it."""
-        self._tasks[hosted] = self._turn.loop.create_task(self._keep(hosted))
+        self._tasks[hosted] = asyncio.get_running_loop().create_task(self._keep(hosted))
 
     async def stop(self) -> None:
-        """Ask no more, and end all that runs."""
-        if self.requester is not None:
-            self.requester.stop()
+        """End all that runs, and start no more."""
+        if self._again is not None:
+            self._again.cancel()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def facts(self) -> dict[str, object]:
-        """Return what the status page says of it."""
-        return {
-            "backup": None if self.requester is None else self.requester.facts(),
-            "hosts": self.backups.facts(),
-            "max": self.backups.most,
-        }
+        """Return what the status page says of it, before this broker asks for a host itself."""
+        return {"backup": None, "hosts": self.backups.facts(), "max": self.backups.most}
 
     def _unfit(self, hosted: Hosted) -> str:
         """Have all that the backup needs; return why it cannot be."""
         if hosted.copy is None:
             return unfit(hosted.directory, self._own)
-        store = "" if self._copy is None else self._copy.store
+        store = "" if self._store is None else self._store()
         return prepared(Path(self._own), store, hosted.copy, hosted.node, hosted.number)
 
     async def _keep(self, hosted: Hosted) -> None:
@@ -169,7 +176,7 @@ class Colocated:
                 refused, why = await self._run(hosted)
         finally:
             self._tasks.pop(hosted, None)
-            self._turn.run(partial(self.backups.ended, hosted, why or "this broker ends", refused=refused))
+            self.run(partial(self.backups.ended, hosted, why or "this broker ends", refused=refused))
 
     async def _run(self, hosted: Hosted) -> tuple[bool, str]:
         """Run it until it ends in order, or is given up. Return whether it should not be tried again, and why."""
@@ -204,8 +211,62 @@ class Colocated:
                     async with asyncio.timeout(STARTING):
                         await process.wait()
                 except TimeoutError:
-                    self._turn.run(partial(self.backups.started, hosted))
+                    self.run(partial(self.backups.started, hosted))
             code = await process.wait()
             return code, f"ended with {code}"
         finally:
             await end(process, ENDING)
+
+
+class Colocated:
+    """Hosts the backups of others, and asks others to host this broker's. ``housing``: what hosts them; ``own``: the
+    directory of this broker. ``copy``: what a copy of its store is made from, None where it is shared."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        cluster: ClusterConnection,
+        options: Colocation,
+        housing: Housing,
+        own: str,
+        copy: Copy | None = None,
+    ) -> None:
+        self.housing: Final = housing
+        housing.run, housing.say = turn.run, cluster.say
+        cluster.members.backups = housing.backups
+        self.requester: Requester | None = None
+        if options.requests:
+            interval = options.retry_ms * MILLISECOND
+            retries = options.retries
+            asks = own if copy is None else copy.text()
+            self.requester = Requester(Connected(cluster), asks, retries=retries, interval=interval, say=cluster.say)
+            turn.run(self.requester.start)
+        if copy is not None:
+            housing.go_on()
+
+    async def stop(self) -> None:
+        """Ask no more, and end all that runs."""
+        if self.requester is not None:
+            self.requester.stop()
+        await self.housing.stop()
+
+    def facts(self) -> dict[str, object]:
+        """Return what the status page says of it."""
+        return {**self.housing.facts(), "backup": None if self.requester is None else self.requester.facts()}
+
+
+def begin(
+    turn: Turn,
+    cluster: ClusterConnection,
+    options: Colocation,
+    own: str,
+    copy: Copy | None,
+    housing: Housing | None,
+    command: Sequence[str],
+) -> Colocated:
+    """Return what `Colocated` does for a broker that serves from now on. ``housing``: what hosted while it waited."""
+    if housing is None:
+        store = None if copy is None else lambda: copy.store
+        closed = closed_by(cluster.credentials.password)
+        housing = Housing(options.backups_max, command, own, store=store, closed=closed)
+    return Colocated(turn, cluster, options, housing, own, copy)

@@ -36,7 +36,7 @@ from entrepot.io.descriptors import let_go
 from entrepot.io.folders import Folders
 from entrepot.io.lock import DirectoryLock, unusable
 from entrepot.io.worker import RESERVE_BYTES, Notify, Operation, Worker
-from entrepot.io.written import WrittenFiles, read_failed, read_over
+from entrepot.io.written import Write, WrittenFiles, read_failed, read_over
 from entrepot.journal.ports import JournalEvents, JournalPort
 
 READ_FILES_MAX: Final = 128
@@ -130,7 +130,7 @@ class Disk(JournalPort):
     def write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
         """Write ``head`` and ``body`` at ``offset``."""
         self.files.unwritten.setdefault(name, deque()).append((offset, head, body))
-        self.worker.ask(lambda: self.files.write(name, offset, head, body))
+        self.worker.ask_soon(Write(self.files, name, offset, [head, body]), len(head) + len(body))
 
     def sync(self, token: int) -> None:
         """Sync all that was asked for."""

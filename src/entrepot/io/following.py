@@ -15,6 +15,7 @@ from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused
 from entrepot.ha.lease import PRIMARY
 from entrepot.ha.replica import Replica
 from entrepot.ha.replication_options import ReplicationOptions
+from entrepot.ha.standing import follows_only
 from entrepot.ha.stream import FRAME_MAX, HELLO, PROOF, REFUSED, Frame, encode, greeting
 from entrepot.io.copying import CopyDirectory
 from entrepot.io.disk import Disk
@@ -165,12 +166,8 @@ class Following:
     def begin(self, wire: _Followed) -> Replica:
         """The primary is who it should be: open the files. Raises StoreUnusable."""
         loop = asyncio.get_running_loop()
-        expects = ""
-        if self.options.by_lock and not self.copy.standing.store:
-            holder = self.standby.holder
-            if holder is None or holder.released:
-                raise Refused("the lock does not say who is primary, and this copy is one of nothing yet")
-            expects = holder.name
+        by_lock = self.options.by_lock
+        expects = follows_only(self.copy.standing, self.standby.holder) if by_lock else ""
         self._disk = Disk(
             self.copy.directory,
             partial(_from_disk, loop),

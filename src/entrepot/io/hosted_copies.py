@@ -6,20 +6,20 @@
     DIR/hosted/STORE/hosted.json    whose copy it is, and which number it has here
     DIR/hosted/STORE/replica.json   made with the store's identity, so that it never becomes a copy of another one
 
-A copy that counts may be the last one. So a node that begins anew goes on with those that it hosted, whether anybody
-asks or not. Nothing here is deleted but by an operator, with the node stopped.
+What is written there, in which order, and what is made of it is decided in `cluster/clusters/shelf.py`. Nothing here is
+deleted but by an operator, with the node stopped.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from pathlib import Path
 from typing import Final
 
 from entrepot.base.errors import EntrepotError
-from entrepot.cluster.clusters.copied import Copy, read_copy
+from entrepot.cluster.clusters.copied import Copy
+from entrepot.cluster.clusters.shelf import Note, Shelf, prepare, read_note, remember
 from entrepot.config.rewriting import rewrite, sync_name
 from entrepot.ha.lease import BACKUP
 from entrepot.ha.standing import Standing, read_standing
@@ -37,48 +37,78 @@ def folder_of(own: Path, copy: Copy) -> Path:
     return own / FOLDER / copy.store
 
 
-def prepared(own: Path, store: str, copy: Copy, node: str, number: int) -> str:
-    """Have a directory for a copy; return why there can be none, "" if it is there. ``store``: of this broker."""
-    if copy.store == store:
-        return "it is the store of this broker"
-    folder = folder_of(own, copy)
-    try:
+class HostedFolders(Shelf):
+    """Those below the data directory ``own``."""
+
+    def __init__(self, own: Path) -> None:
+        self._folder: Final = own / FOLDER
+
+    def stores(self) -> list[str]:
+        """Return of which stores there is a directory; none where nothing was hosted yet."""
+        try:
+            return sorted(each.name for each in self._folder.iterdir())
+        except OSError:
+            return []
+
+    def make(self, store: str) -> None:
+        """Make it, and have its name on disk."""
+        folder = self._folder / store
         folder.mkdir(mode=OWNER_DIRECTORY, parents=True, exist_ok=True)
         for name in (folder, folder.parent):  # else a power cut takes the directory, and what was confirmed, with it
             sync_name(name)
-        rewrite(folder / NOTE, json.dumps({"copy": copy.text(), "node": node, "number": number}) + "\n", OWNER_FILE)
-        try:
-            standing = read_standing((folder / STANDING).read_bytes(), part=BACKUP, boot="")
-        except FileNotFoundError:
-            rewrite(folder / STANDING, Standing(os.urandom(8).hex(), store=copy.store).encode().decode(), OWNER_FILE)
-        else:
-            if standing.store != copy.store:
-                return f"{folder} is a copy of another store, {standing.store}"
+
+    def note(self, store: str) -> bytes | None:
+        """Return `NOTE`."""
+        return _read(self._folder / store / NOTE)
+
+    def write(self, store: str, note: str) -> None:
+        """Replace `NOTE`."""
+        rewrite(self._folder / store / NOTE, note, OWNER_FILE)
+
+    def whose(self, store: str) -> str | None:
+        """Return what the standing says. Raises StoreUnusable for a damaged one."""
+        octets = _read(self._folder / store / STANDING)
+        return None if octets is None else read_standing(octets, part=BACKUP, boot="").store
+
+    def devote(self, store: str) -> None:
+        """Write a standing of ``store``."""
+        standing = Standing(os.urandom(8).hex(), store=store)
+        rewrite(self._folder / store / STANDING, standing.encode().decode(), OWNER_FILE)
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def prepared(own: Path, store: str, copy: Copy, node: str, number: int) -> str:
+    """Have a directory for a copy; return why there can be none, "" if it is there. ``store``: of this broker."""
+    folder = folder_of(own, copy)
+    try:
+        why = prepare(HostedFolders(own), store, Note(copy, node, number))
     except OSError as error:
         return f"{folder} cannot be written: {error.strerror}"
     except EntrepotError as error:
         return f"{folder}: {error.message}"
-    return ""
+    return f"{folder}: {why}" if why and copy.store != store else why
 
 
-def noted(folder: Path) -> tuple[Copy, str, int] | None:
+def noted(folder: Path) -> Note | None:
     """Return whose copy a directory is, at which node, with which number; None where it is no copy that is hosted."""
     try:
-        facts = json.loads((folder / NOTE).read_bytes())
-        copy = read_copy(str(facts["copy"]))
-        return None if copy is None else (copy, str(facts["node"]), int(facts["number"]))
-    except FileNotFoundError:
-        return None
+        octets = _read(folder / NOTE)
+        return None if octets is None else read_note(octets)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        log.warning("%s does not say whose copy it is: %r", folder / NOTE, error)
+        _doubt(folder, error)
         return None
 
 
-def remembered(own: Path) -> list[tuple[Copy, str, int]]:
+def remembered(own: Path) -> list[Note]:
     """Return what was hosted at the broker whose directory is ``own``, in the order of its numbers."""
-    try:
-        folders = sorted((own / FOLDER).iterdir())
-    except OSError:
-        return []
-    found = [one for each in folders if (one := noted(each)) is not None and each == folder_of(own, one[0])]
-    return sorted(found, key=lambda one: one[2])
+    return remember(HostedFolders(own), lambda store, error: _doubt(own / FOLDER / store, error))
+
+
+def _doubt(folder: Path, error: Exception) -> None:
+    log.warning("%s does not say whose copy it is: %r", folder / NOTE, error)

@@ -15,7 +15,6 @@ is no reason to stop a broker.
 
 from __future__ import annotations
 
-import heapq
 import logging
 import os
 import time
@@ -30,17 +29,20 @@ from entrepot.base.errors import InvalidOption, StorageError
 from entrepot.io.folders import is_blob
 from entrepot.io.lock import OWNER_DIRECTORY
 from entrepot.io.written import Keeper, WrittenFiles
-from entrepot.journal.index import segment_range
-from entrepot.journal.ports import JournalPort, RecoveryReport
-from entrepot.journal.retained import Archive, Extent, is_written, late_files, unconfirmed
+from entrepot.journal.epoch import boundaries_of
+from entrepot.journal.keeping import NS_A_MS, Kept, in_order, newest_of
+from entrepot.journal.names import segment_files
+from entrepot.journal.ports import JournalPort
+from entrepot.journal.retained import Archive, Extent
 
 if TYPE_CHECKING:
     from entrepot.config.model import RetentionOptions
     from entrepot.io.disk import Disk
+    from entrepot.journal.epoch import Boundary
+    from entrepot.journal.log import JournalCore
 
 LOOK_S: Final = 60.0
 """Where nothing is moved here, what is too old is looked for so often."""
-NS_A_MS: Final = 1_000_000
 
 log: Final = logging.getLogger("entrepot.node")
 
@@ -63,7 +65,7 @@ class Reading:
 class Retention(Archive, Keeper):
     """The files of one directory. What changes it belongs to the thread of the store, all else to the loop.
 
-    ``kept``: name -> octets. ``parked``: what recovery removed, which may never have been confirmed.
+    ``kept``: what is there. ``dirty``: names changed, and no sync has covered that.
     """
 
     def __init__(self, options: RetentionOptions, files: WrittenFiles) -> None:
@@ -72,23 +74,20 @@ class Retention(Archive, Keeper):
         self.directory: Final = Path(options.directory)
         self.options: Final = options
         self.bodies: Final = self.directory / "blobs"
-        self.kept: dict[str, int] = {}
-        self.octets = 0
-        self.parked: list[str] | None = []
+        self.kept: Final = Kept(options.period_ms, options.limit)
         self.dirty = False
         self._files: Final = files
         self._folders: Final = folders
-        self._ages: list[tuple[int, str]] = []  # a heap: ns of the last write, name
         self._looked = 0.0
         self._said = False
         self._reader: ThreadPoolExecutor | None = None
-        self._late: list[str] = []
+        self._boundaries: list[Boundary] = []
         try:
             self._make()
             for place in (self.directory, self.bodies):
                 with os.scandir(place) as entries:
                     for entry in entries:
-                        if is_blob(entry.name) or (entry.name.endswith(".seg") and segment_range(entry.name)[0] > 0):
+                        if self.kept.takes(entry.name):
                             self._note(entry.name, entry.stat())
             here, there = self.directory.stat().st_dev, folders.journal.stat().st_dev
         except OSError as error:
@@ -109,7 +108,7 @@ class Retention(Archive, Keeper):
 
     def keep(self, name: str, path: Path) -> bool:
         """Take the file ``name``, which the journal does not need any more; False when it is to be removed."""
-        if not is_blob(name) and not is_written(name):
+        if not self.kept.takes(name):
             return False
         try:
             state = path.stat()
@@ -120,8 +119,6 @@ class Retention(Archive, Keeper):
             self._tell(name, error)
             return False
         self._note(name, state)
-        if self.parked is not None and not is_blob(name):
-            self.parked.append(name)
         self.dirty = True
         self.look(force=True)
         return True
@@ -145,9 +142,7 @@ class Retention(Archive, Keeper):
             log.error("%s cannot be kept in %s and is removed: %s", name, self.directory, error.strerror)
 
     def _note(self, name: str, state: os.stat_result) -> None:
-        self.octets += state.st_size - self.kept.get(name, 0)
-        self.kept[name] = state.st_size
-        heapq.heappush(self._ages, (state.st_mtime_ns, name))
+        self.kept.add(name, state.st_size, state.st_mtime_ns)
 
     def look(self, *, force: bool = False) -> None:
         """Remove what is too old, or too much; now and then, unless there is a reason (``force``)."""
@@ -155,21 +150,17 @@ class Retention(Archive, Keeper):
         if not force and now - self._looked < LOOK_S:
             return
         self._looked = now
-        period, limit = self.options.period_ms, self.options.limit
-        oldest = time.time_ns() - period * NS_A_MS if period > 0 else 0
-        while self._ages and (self._ages[0][0] < oldest or 0 < limit < self.octets):
-            self._remove(heapq.heappop(self._ages)[1])
+        self._remove(self.kept.spent(time.time_ns()))
 
     def give_up(self) -> bool:
         """The disk is full: remove the oldest file; False when there is none."""
-        if not self._ages:
-            return False
-        self._remove(heapq.heappop(self._ages)[1])
-        return True
+        name = self.kept.take()
+        self._remove([name] if name else [])
+        return bool(name)
 
-    def _remove(self, name: str) -> None:
-        self.octets -= self.kept.pop(name, 0)
-        self.path(name).unlink(missing_ok=True)
+    def _remove(self, names: list[str]) -> None:
+        for name in names:
+            self.path(name).unlink(missing_ok=True)
 
     def sync(self) -> None:
         """Make the names durable, if there are new ones."""
@@ -187,19 +178,17 @@ class Retention(Archive, Keeper):
     # -- the start -----------------------------------------------------------------------------------------------------
 
     def before_recovery(self, port: JournalPort) -> None:
-        """Note what of the journal was written too late to count."""
-        self._late = late_files(port)
+        """Note behind what a former master wrote too late to count."""
+        self._boundaries = boundaries_of(port, segment_files(port.names())[0])
 
-    def recovered(self, report: RecoveryReport) -> None:
+    def recovered(self, journal: JournalCore) -> None:
         """Forget what recovery removed because it was never confirmed; what it removed else stays."""
-        self._files.worker.ask(lambda: self._forget(report))
+        newest = newest_of(journal)
+        self._files.worker.ask(lambda: self._forget(newest))
 
-    def _forget(self, report: RecoveryReport) -> None:
-        parked, self.parked = self.parked or [], None
-        for name in unconfirmed(parked, report, self._late):
-            self._remove(name)
-            self._ages = [one for one in self._ages if one[1] != name]
-        heapq.heapify(self._ages)
+    def _forget(self, newest: int) -> None:
+        self._remove(self.kept.unconfirmed(newest, self._boundaries))
+        self.dirty = True  # or a power cut brings it back, beside new segments of the same numbers
 
     # -- reading: the loop ---------------------------------------------------------------------------------------------
 
@@ -209,10 +198,11 @@ class Retention(Archive, Keeper):
 
     def extents(self) -> list[Extent]:
         """Return the segments in the order of the log."""
-        names = [name for name in self._folders.names() if is_written(name)]  # first: what is moved is there then
-        names += [name for name in list(self.kept) if not is_blob(name)]
+        names = self._folders.names()  # first: what is moved meanwhile is there then
+        with suppress(FileNotFoundError):  # somebody may have removed it
+            names += os.listdir(self.directory)
         found: list[Extent] = []
-        for name in sorted(dict.fromkeys(names), key=lambda one: int(segment_range(one)[0])):
+        for name in in_order(names):
             for path in (self._folders.path(name), self.path(name)):
                 try:
                     found.append(Extent(name, path.stat().st_mtime_ns // NS_A_MS))
@@ -239,9 +229,9 @@ class Retention(Archive, Keeper):
             "directory": str(self.directory),
             "period_ms": self.options.period_ms,
             "limit_octets": self.options.limit,
-            "files": len(self.kept),
-            "octets": self.octets,
-            "oldest_ms": self._ages[0][0] // NS_A_MS if self._ages else 0,
+            "files": len(self.kept.sizes),
+            "octets": self.kept.octets,
+            "oldest_ms": self.kept.oldest() // NS_A_MS,
         }
 
 
@@ -256,10 +246,10 @@ def retain(disk: Disk, options: RetentionOptions | None) -> Retention | None:
     return kept
 
 
-def settle(kept: Retention | None, report: RecoveryReport) -> None:
-    """The journal was read back: what is kept of what that removed is known by ``report``."""
+def settle(kept: Retention | None, journal: JournalCore) -> None:
+    """``journal`` was read back: what is kept of what that removed is known by what it found whole."""
     if kept is not None:
-        kept.recovered(report)
+        kept.recovered(journal)
 
 
 def _read(there: Callable[[], bytes], path: Path, offset: int, length: int) -> bytes:

@@ -28,6 +28,8 @@ from entrepot.journal.ports import SCRATCH
 
 ZERO_STEP: Final = 1 * MIB
 """How far a growing segment is filled ahead when no spare was ready: 1 MiB costs under a millisecond."""
+PARTS_MAX: Final = 512
+"""Of one system call; the system takes 1,024."""
 ZEROS: Final = bytes(256 * KIB)
 SPARE_STEP: Final = 1 * MIB
 """How much of the spare file is under way to the disk at once: a sync of the journal waits for all that is."""
@@ -58,6 +60,36 @@ class WrittenFile:
         self.expected = expected
         self.zeroed = zeroed
         self.finished = False
+
+
+class Write:
+    """One operation of the thread: ``parts``, in this order, at ``offset`` of a file, and what comes behind them.
+
+    Writes that follow one another in the queue and in the file are one system call: between the two the interpreter
+    would change hands twice.
+    """
+
+    def __init__(self, files: WrittenFiles, name: str, offset: int, parts: list[bytes]) -> None:
+        self.name: Final = name
+        self.offset: Final = offset
+        self.parts: Final = parts
+        self.end = offset + sum(map(len, parts))
+        self.count = 1  # writes that this is
+        self._files: Final = files
+
+    def __call__(self) -> None:
+        """Write, along with what fits behind it. Tried again on a full disk."""
+        while len(self.parts) < PARTS_MAX:
+            more = self._files.worker.take(self._continued)
+            if not isinstance(more, Write):
+                break
+            self.parts.extend(more.parts)
+            self.end = more.end
+            self.count += more.count
+        self._files.write(self)
+
+    def _continued(self, other: Operation) -> bool:
+        return isinstance(other, Write) and other.name == self.name and other.offset == self.end
 
 
 class WrittenFiles:
@@ -137,15 +169,16 @@ class WrittenFiles:
         else:
             self._names_dirty = True
 
-    def write(self, name: str, offset: int, head: bytes, body: bytes) -> None:
-        """Write at ``offset`` what the loop put into ``unwritten``."""
+    def write(self, asked: Write) -> None:
+        """Write what the loop put into ``unwritten``."""
+        name = asked.name
         if name in self.given_up:
             # Its removal is behind this in the queue. On a full disk it may be the very thing that makes room.
-            self.unwritten[name].popleft()
+            self._taken(asked)
             return
         if name not in self._spoiled:
             try:
-                self._put(name, offset, head, body)
+                self._put(asked)
             except OSError as error:
                 if error.errno not in NO_SPACE or not name.endswith(SCRATCH):
                     raise
@@ -154,20 +187,26 @@ class WrittenFiles:
         elif name in self.unwritten:
             del self.unwritten[name]
             return
-        self.unwritten[name].popleft()
+        self._taken(asked)
 
-    def _put(self, name: str, offset: int, head: bytes, body: bytes) -> None:
+    def _taken(self, asked: Write) -> None:
+        unwritten = self.unwritten[asked.name]
+        for _ in range(asked.count):
+            unwritten.popleft()
+
+    def _put(self, asked: Write) -> None:
+        name, end = asked.name, asked.end
         written = self._files.get(name)
-        if written is None:  # a segment of an earlier run: recovery puts its end mark
+        if written is None:  # a segment of an earlier run: recovery puts its end mark, and nothing comes behind that
             descriptor = os.open(self.folders.path(name), os.O_RDWR | os.O_CLOEXEC)
             written = WrittenFile(descriptor, expected=0, zeroed=0)
+            written.finished = True
             self._files[name] = written
         self._dirty[name] = written
-        end = offset + len(head) + len(body)
         if written.zeroed < end and written.zeroed < written.expected:
             self._fill_ahead(written, end)
-        done = os.pwritev(written.descriptor, [head, body], offset)
-        rest = memoryview(head + body)[done:] if done < end - offset else None
+        done = os.pwritev(written.descriptor, asked.parts, asked.offset)
+        rest = memoryview(b"".join(asked.parts))[done:] if done < end - asked.offset else None
         while rest:
             done = os.pwrite(written.descriptor, rest, end - len(rest))
             rest = rest[done:]

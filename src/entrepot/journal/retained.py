@@ -18,10 +18,7 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import EntrepotError, StorageError
-from entrepot.journal.epoch import boundaries_of, is_late
 from entrepot.journal.index import segment_range
-from entrepot.journal.names import segment_files
-from entrepot.journal.ports import JournalPort, RecoveryReport
 from entrepot.journal.record import (
     BATCH_HEAD,
     EPOCH,
@@ -223,25 +220,3 @@ def _bracket(data: bytes, start: int, end: int) -> int:
         if kind not in (META, EPOCH):
             break
     return 0
-
-
-# -- what is kept ------------------------------------------------------------------------------------------------------
-
-
-def is_written(name: str) -> bool:
-    """Return whether ``name`` is that of a segment as it was written, and not of one that was compacted."""
-    first, _, _, as_of = segment_range(name)
-    return bool(first > 0 and as_of == 0)
-
-
-def late_files(port: JournalPort) -> list[str]:
-    """Return the segments that a former master wrote after its time was over: none of it was ever confirmed."""
-    names, _ = segment_files(port.names())
-    boundaries = boundaries_of(port, names)
-    return [name for name in names if is_late(name, boundaries)]
-
-
-def unconfirmed(names: Sequence[str], report: RecoveryReport, late: Sequence[str]) -> list[str]:
-    """Return which of the segments that recovery removed held nothing that was ever confirmed."""
-    torn = segment_range(report.torn_segment)[0] if report.torn_segment else 0
-    return [name for name in names if name in late or (torn and segment_range(name)[0] >= torn)]

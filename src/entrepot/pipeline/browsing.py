@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from entrepot.base.errors import Refused
 from entrepot.base.uri import Endpoint
+from entrepot.driver.ledger import number
+from entrepot.driver.scope import Scope, read_list
 from entrepot.driver.shard import Subject
 from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.leases import append_single
+from entrepot.pipeline.wire import Wire
 from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import encode_frame
 
@@ -19,6 +22,32 @@ def _condition(subject: Subject) -> str:
         return subject.selector
     bound = f"JMSTimestamp <= {subject.until}"
     return f"({subject.selector}) AND {bound}" if subject.selector else bound
+
+
+def looked_at(brokers: Brokers, scope: Scope | None) -> list[tuple[Wire, str]]:
+    """Return every broker, closed, with each queue that is looked through there; "" for the one that is read.
+
+    Raises Unreachable, and InvalidOption for too many queues.
+    """
+    found: list[tuple[Wire, str]] = []
+    wires = brokers.everyone()
+    try:
+        for wire in wires:
+            names = [""] if scope is None else _queues(wire, scope)
+            found.extend((wire, name) for name in names)
+    finally:
+        for wire in wires:
+            wire.close()
+    if scope is not None:
+        scope.check(name for _, name in found)
+    return found
+
+
+def _queues(wire: Wire, scope: Scope) -> list[str]:
+    answer = wire.ask("QUEUES", scope.question(()))
+    listed = read_list(answer)
+    scope.check(listed, max(0, number(answer, "count") - len(listed)))
+    return list(dict.fromkeys((*scope.names, *listed)))
 
 
 def browse(

@@ -14,6 +14,7 @@ import msgspec
 
 from entrepot.base.errors import InvalidOption
 from entrepot.driver.offsets import source_name
+from entrepot.driver.scope import parts_of
 from entrepot.pipeline import options as option_table
 from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.options import Options
@@ -33,7 +34,10 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 class Held:
-    """Positions that a subscription holds, by broker: ``begin`` up to ``end`` - 1. The same until it is settled."""
+    """Positions that a subscription holds: ``begin`` up to ``end`` - 1, the same until it is settled.
+
+    By broker; of several queues by broker and queue (`entrepot.driver.scope`).
+    """
 
     def __init__(
         self, given: Mapping[str, str], source: str, begin: dict[str, int], end: dict[str, int], epochs: dict[str, int]
@@ -78,9 +82,9 @@ class Held:
         """
         options = option_table.read({**self.given, "range": self.range}, option_table.READ)
         brokers = Brokers(options)
-        subject = options.subject()
-        for broker, end in self.end.items():
-            fields = {**subject.headers(), "epoch": str(self.epochs[broker]), "end": str(end)}
+        for key, end in self.end.items():
+            broker, _, destination = parts_of(key)
+            fields = {**options.subject(destination).headers(), "epoch": str(self.epochs[key]), "end": str(end)}
             brokers.ask(broker, "SETTLE", fields)
 
 

@@ -11,13 +11,16 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.base.settings import I64_MAX
 from entrepot.base.uri import Composite, Endpoint, parse_list
 from entrepot.base.values import whole
 from entrepot.driver.holding import Query
 from entrepot.driver.offsets import milliseconds, parse_end, parse_start, source_name
+from entrepot.driver.scope import QUEUES_MAX, Scope, divide
 from entrepot.driver.search import Reach
 from entrepot.driver.shard import Subject
 
@@ -47,8 +50,24 @@ EVERYWHERE: Final = (READ, STREAM, WRITE)
 
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("url", EVERYWHERE, "the brokers: `stomp://host:port`, several with commas, or `failover:(...)`"),
-    Setting("queue", EVERYWHERE, "name of the queue, with or without `/queue/`"),
-    Setting("topic", EVERYWHERE, "name of the topic, with or without `/topic/`"),
+    Setting(
+        "queue",
+        EVERYWHERE,
+        "name of the queue, with or without `/queue/`; to read several: names and wildcards, with commas",
+    ),
+    Setting(
+        "topic",
+        EVERYWHERE,
+        "name of the topic, with or without `/topic/`; to read several: names and wildcards, with commas",
+    ),
+    Setting(
+        "maxQueues",
+        (READ, STREAM),
+        "queues that a list or a wildcard may be; more are an error",
+        default="100",
+        low=1,
+        high=QUEUES_MAX,
+    ),
     Setting(
         "discover",
         (READ, STREAM),
@@ -198,8 +217,8 @@ OF_KAFKA: Final[dict[str, str]] = {
     name.lower(): ours
     for name, ours in {
         "kafka.bootstrap.servers": "use url: stomp://host:port, several with commas",
-        "subscribe": "use queue or topic, one for each stream; union several streams",
-        "subscribePattern": "use queue or topic, one for each stream; union several streams",
+        "subscribe": "use queue or topic: several names with commas between them",
+        "subscribePattern": "use queue or topic with wildcards, such as orders.>: * is one word, > any number of them",
         "assign": "use queue or topic; its parts at all brokers are read, those of url alone with discover=false",
         "startingOffsets": _START,
         "startingTimestamp": _BEGIN,
@@ -254,8 +273,16 @@ class Options(msgspec.Struct, frozen=True):
         """
         return self.text("discover") == "true" and self.destination.startswith("/queue/")
 
-    def subject(self) -> Subject:
-        """Return whose lease on what these options name."""
+    def scope(self) -> Scope | None:
+        """Return which queues or topics are read, where that is a list or a wildcard of queues."""
+        return divide(self.destination, self.number("maxQueues"))
+
+    def subject(self, one: str = "") -> Subject:
+        """Return whose lease on what these options name; ``one``: of several that they name, this one."""
+        subject = self._subject()
+        return replace(subject, destination=one, several=True) if one else subject
+
+    def _subject(self) -> Subject:
         until = self.text("until")
         return Subject(
             self.destination,
@@ -285,6 +312,7 @@ class Options(msgspec.Struct, frozen=True):
             self.number("maxTriggerDelay"),
             self.number("maxOctetsPerTrigger"),
             self.ends(),
+            self.scope(),
         )
 
 
@@ -300,6 +328,11 @@ def read(given: Mapping[str, str], where: str) -> Options:
         elif name not in OF_SPARK:
             values[name] = _checked(str(written), text, where)
     destination = _destination(values)
+    if where == WRITE and _is_several(destination):
+        raise InvalidOption(
+            f"{destination!r} is a wildcard or a list, and a row is written to one place",
+            remedy="leave the option out, and say in the column destination where each row goes",
+        )
     _combinations(values, where, destination)
     places = tuple(_with_options(group, tls) for group in _places(values.get("url", "")))
     return Options(places, destination, values.get("login", ""), values.get("passcode", ""), values, tls)
@@ -353,13 +386,32 @@ def _destination(values: Mapping[str, str]) -> str:
         prefix = f"/{kind}/"
         if name.startswith(f"/{other}/"):
             raise InvalidOption(f"the option {kind!r} names a {other}: {name}", remedy=f"use the option {other!r}")
-        if any(word in ("*", ">", "#") for word in name.removeprefix(prefix).split(".")) or "," in name:
-            raise InvalidOption(f"{name!r} is a wildcard or a list", remedy=f"name one {kind}; union several streams")
         if name in (prefix, prefix[:-1]):
             raise InvalidOption(f"the option {kind!r} holds no name: {name!r}", remedy="write the name behind it")
         if name:
-            return name if name.startswith(prefix) else prefix + name
+            words = [word.strip() for word in name.split(",")]
+            if any(word.startswith(f"/{other}/") for word in words):
+                raise InvalidOption(f"the option {kind!r} names a {other}: {name}", remedy="use a stream for each kind")
+            return prefix + ",".join(word.removeprefix(prefix) for word in words)
     return ""
+
+
+def _is_several(destination: str) -> bool:
+    """Return whether these are more than one place: a list, or a wildcard."""
+    return "," in destination or is_pattern(destination.rpartition("/")[2], MIXED)
+
+
+def _whole(values: Mapping[str, str], destination: str) -> None:
+    """Refuse a list that cannot be read, and positions where they would be those of several. Raises InvalidOption."""
+    most = values.get("maxqueues") or BY_NAME["maxqueues"].default
+    if divide(destination, int(most)) is None:
+        return
+    for name in ("startingPosition", "until"):
+        if values.get(name.lower(), "").startswith("{"):
+            raise InvalidOption(
+                f"{name} has positions by broker, and this query reads several queues of each",
+                remedy="use a time, or a stream for each queue",
+            )
 
 
 def _combinations(values: Mapping[str, str], where: str, destination: str) -> None:
@@ -403,6 +455,7 @@ def _read_from(values: Mapping[str, str], where: str, destination: str) -> None:
             )
     if not destination:
         raise InvalidOption("nothing to read from", remedy='add .option("queue", ...) or .option("topic", ...)')
+    _whole(values, destination)
     if where == STREAM and not subscription:
         raise InvalidOption(
             "a stream needs a subscription: the name under which the brokers keep what this query holds",

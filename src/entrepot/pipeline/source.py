@@ -18,10 +18,11 @@ from entrepot.base.errors import InvalidOption
 from entrepot.base.uri import Endpoint
 from entrepot.driver.offsets import Offsets
 from entrepot.driver.planning import Range, split
+from entrepot.driver.scope import parts_of
 from entrepot.driver.shard import Piece
 from entrepot.pipeline import schema as columns
 from entrepot.pipeline.blocking import Brokers
-from entrepot.pipeline.browsing import browse
+from entrepot.pipeline.browsing import browse, looked_at
 from entrepot.pipeline.claims import Held
 from entrepot.pipeline.leases import read_range
 from entrepot.pipeline.options import Options
@@ -39,10 +40,14 @@ except ImportError:  # before 4.2: see ReducedStreamReader
 
 
 class Part(InputPartition):
-    """What one task reads. ``piece`` is None for a browse of ``broker``, which was at ``place``."""
+    """What one task reads. ``piece`` is None for a browse of ``broker``, which was at ``place``.
 
-    def __init__(self, broker: str, piece: Piece | None, place: Endpoint | None = None) -> None:
+    ``destination``: which queue, where several are read.
+    """
+
+    def __init__(self, broker: str, piece: Piece | None, place: Endpoint | None = None, destination: str = "") -> None:
         super().__init__(broker)
+        self.destination = destination if piece is None else piece.destination
         self.broker = broker
         self.piece = piece
         self.place = place
@@ -64,11 +69,12 @@ class _Reading:
 
         brokers = Brokers(self.options)
         octets = self.options.number("batchOctets")
+        subject = self.options.subject(part.destination)
         batches = Batches(arrow_schema(self.schema), part.broker, positions=part.piece is not None)
         if part.piece is None:
-            portions = browse(brokers, part.broker, self.options.subject(), octets, batches.names, part.place)
+            portions = browse(brokers, part.broker, subject, octets, batches.names, part.place)
         else:
-            portions = read_range(brokers, self.options.subject(), part.piece, octets, batches.names)
+            portions = read_range(brokers, subject, part.piece, octets, batches.names)
         for portion in portions:
             yield from batches.of(portion)
 
@@ -84,24 +90,26 @@ class BatchReader(DataSourceReader):
         options = self._reading.options
         text = options.text("range")
         if not text:
-            found = Brokers(options).everyone()
-            for wire in found:
-                wire.close()
-            return [Part(wire.broker, None, wire.place) for wire in found]
+            return [
+                Part(wire.broker, None, wire.place, destination)
+                for wire, destination in looked_at(Brokers(options), options.scope())
+            ] or [Part("", Piece("", "", 0, 0, 0))]
         held = Held.parse(text, options)
         ranges = [Range(broker, low, held.end[broker]) for broker, low in held.begin.items()]
         pieces = split(ranges, options.number("minPartitions"), cores())
         if not pieces:
             return [Part("", Piece("", "", 0, 0, 0))]  # Spark reads "no partitions" as one that is None
-        return [
-            Part(piece.shard, Piece(piece.shard, "", held.epochs[piece.shard], piece.low, piece.high))
-            for piece in pieces
-        ]
+        return [_part(piece, held.epochs[piece.shard]) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the messages of one partition."""
         assert isinstance(partition, Part)
         return self._reading.rows(partition)
+
+
+def _part(range_: Range, epoch: int) -> Part:
+    broker, _, destination = parts_of(range_.shard)
+    return Part(broker, Piece(broker, "", epoch, range_.low, range_.high, destination))
 
 
 class _Stream(DataSourceStreamReader):

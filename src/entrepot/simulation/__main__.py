@@ -18,13 +18,16 @@ from entrepot.simulation.campaign import (
     run_callers,
     run_carried,
     run_clusters,
+    run_dialling,
     run_drains,
     run_federation,
+    run_hosted,
     run_mqtt,
     run_network,
     run_pair,
     run_quorum,
     run_replicas,
+    run_retention,
     run_zones,
     shrink,
 )
@@ -35,7 +38,14 @@ STRAY: Final = (
     "--blocks is about --callers, --mqtt and --amqp"
 )
 
-PLAIN: Final = {"carried": run_carried, "federation": run_federation, "replicas": run_replicas}
+PLAIN: Final = {
+    "dialling": run_dialling,
+    "carried": run_carried,
+    "federation": run_federation,
+    "replicas": run_replicas,
+    "hosted": run_hosted,
+    "retention": run_retention,
+}
 """Worlds of which there is one kind, by the option that asks for them."""
 
 
@@ -54,6 +64,9 @@ def main(arguments: list[str]) -> int:
         options.mqtt,
         options.amqp,
         options.replicas,
+        options.hosted,
+        options.retention,
+        options.dialling,
     )
     whole = any(kinds)
     if whole and (options.keep is not None or options.shrink):
@@ -95,6 +108,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--pairs", action="store_true", help="run pairs that share a store, not single brokers")
     found.add_argument("--quorum", action="store_true", help="run pairs whose lease a majority of voters keeps")
     found.add_argument("--replicas", action="store_true", help="run brokers that replicate a store")
+    found.add_argument("--hosted", action="store_true", help="run nodes that host copies of one another's stores")
     found.add_argument("--zones", action="store_true", help="run two zones of brokers with 300 clients")
     found.add_argument("--callers", action="store_true", help="run programs with the real client, over 1 to 3 brokers")
     found.add_argument("--core", action="store_true", help="with --callers: they speak CORE, not OpenWire")
@@ -104,6 +118,8 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
     found.add_argument("--federation", action="store_true", help="run brokers that fetch from one another")
+    found.add_argument("--dialling", action="store_true", help="run brokers that dial one another over AMQP")
+    found.add_argument("--retention", action="store_true", help="run brokers that keep and replay what was settled")
     found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")
     found.add_argument("--amqp", action="store_true", help="run programs that speak AMQP to one broker")

@@ -11,15 +11,18 @@ from entrepot.simulation.beside import BesideRun
 from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.carried import CarriedRun
 from entrepot.simulation.cluster_runs import ClusterRun
+from entrepot.simulation.dialling import DialledRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.federated import FederatedRun
+from entrepot.simulation.hosted import Hosts
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
 from entrepot.simulation.network_runs import NetworkRun
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.parcels import ParcelRun
 from entrepot.simulation.quorum import Quorum
+from entrepot.simulation.replays import ReplayRun
 from entrepot.simulation.replicas import Replicas
 from entrepot.simulation.workload import Workload
 from entrepot.simulation.world import World
@@ -79,6 +82,15 @@ def run_replicas(seed: int, *, lines: bool = False) -> Result:
     replicas = Replicas(seed, lines=lines)
     violations = replicas.run()
     world = replicas.world
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
+
+
+def run_hosted(seed: int, *, lines: bool = False) -> Result:
+    """Run the nodes of ``seed`` that host copies of one another's stores. It has no plan to shrink."""
+    hosts = Hosts(seed, lines=lines)
+    violations = hosts.run()
+    world = hosts.world
     counts = dict(sorted({**world.counts, "events": world.events}.items()))
     return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
 
@@ -196,6 +208,25 @@ def run_amqp(seed: int, *, blocks: bool = False, lines: bool = False) -> Result:
     kept = () if world.lines is None else tuple(world.lines)
     counts = dict(sorted({**world.counts, "events": world.events}.items()))
     return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
+
+
+def run_retention(seed: int, *, lines: bool = False) -> Result:
+    """Run the broker of ``seed`` that keeps what its journal lets go of. It has no plan of steps to shrink."""
+    run = ReplayRun(seed, lines=lines)
+    violations = run.run()
+    world = run.world
+    kept = () if world.lines is None else tuple(world.lines)
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
+
+
+def run_dialling(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that dial one another over AMQP. It has no plan of steps to shrink."""
+    dialled = DialledRun(seed, lines=lines)
+    violations = dialled.run()
+    world = dialled.network.world
+    kept = () if world.lines is None else tuple(world.lines)
+    return Result(seed, world.digest(), tuple(violations), dict(sorted(dialled.counts().items())), 0, kept)
 
 
 def replay(seed: int, *, keep: Sequence[int] | None = None, parts: Parts | None = None) -> Result:

@@ -32,6 +32,7 @@ from entrepot.model.message import Message, language
 from entrepot.simulation.coinciding import is_copied, is_read_soon
 from entrepot.simulation.greeted import Greeted
 from entrepot.simulation.process_disk import ProcessDisk
+from entrepot.simulation.reads import Reads
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.replica_bugs import REPLICAS, REPLICATIONS, STANDINGS
 from entrepot.simulation.shared import LeaseThread, Process, Service, copied
@@ -48,13 +49,14 @@ SCRATCH_STEPS: Final = 8  # of 2 KiB: more than what is left of a segment
 class Scene:
     """What the brokers of one store have around them, and whom they tell. `simulation/replicas.py` plays it."""
 
-    def __init__(self, seed: int, planted: str, *, lines: bool) -> None:
-        self.world = World(seed, lines=lines)
+    def __init__(self, world: World, planted: str, *, label: str = "", network: Network | None = None) -> None:
+        """``label``: before the names of its lots, where there are several stores; ``network``: that all have."""
+        self.world = world
         self.planted = planted
         self.lease = LeaseOptions()
         self.options = ReplicationOptions()
-        self.service = Service(self.world, self.world.lots("service"))
-        self.network = Network(self.world, self.world.lots("network"))
+        self.service = Service(world, world.lots(f"{label}service"))
+        self.network = Network(world, world.lots("network")) if network is None else network
         self.copies: list[Copy] = []
         self.producing = True
         self.trouble = True
@@ -76,6 +78,22 @@ class Scene:
 
     def promised(self, name: str, epoch: int, number: int, what: str) -> None:
         """A broker confirms that it keeps a message, or that one is settled."""
+
+    def seen_by(self, copy: Copy) -> list[Copy]:
+        """Return whom a replica dials: one of them may be the primary."""
+        return [each for each in self.copies if each is not copy]
+
+    def expects(self, copy: Copy) -> str:
+        """Return whom a replica follows, "" for any primary of its store. Raises Refused: nobody yet."""
+        return ""
+
+    def identity(self, standing: Standing) -> str:
+        """Return which store a broker has that is about to serve it."""
+        return "store"
+
+    def is_live(self, number: int) -> bool:
+        """Say whether a message that a primary finds is still to be read."""
+        return number not in self.settling
 
     def sharing(self, part: str) -> SharedStoreOptions:
         """Return what a broker is told that plays ``part``."""
@@ -139,7 +157,7 @@ class Copy(Process, Store):
             self._hang_up()
             self.die()
             self.disk.kill()
-            self.world.later(self.lots.skewed(MILLISECOND, back), self.start)
+            self.come_back(self.lots.skewed(MILLISECOND, back))
 
     def crash(self) -> None:
         """The machine stops."""
@@ -149,7 +167,11 @@ class Copy(Process, Store):
             self.die()
             self.boots += 1
             self.disk.crash()
-            self.world.later(self.lots.skewed(MILLISECOND, 5 * SECOND), self.start)
+            self.come_back(self.lots.skewed(MILLISECOND, 5 * SECOND))
+
+    def come_back(self, delay: Duration) -> None:
+        """Another process begins after ``delay``."""
+        self.world.later(delay, self.start)
 
     def stop(self) -> None:
         """The operator stops it, in good order, and starts it again."""
@@ -169,7 +191,7 @@ class Copy(Process, Store):
         self._hang_up()
         self.die()
         self.disk.kill()
-        self.world.later(self.lots.skewed(MILLISECOND, 2 * SECOND), self.start)
+        self.come_back(self.lots.skewed(MILLISECOND, 2 * SECOND))
 
     def _hang_up(self) -> None:
         self.primary = None
@@ -213,10 +235,14 @@ class Copy(Process, Store):
             self.begin_anew()
             return
         try:
-            self.primary = Primary(self, grant.epoch)
+            self.primary = self.serving(grant.epoch)
             self.primary.begin()
         except EntrepotError as error:
             self.world.violation(f"{self.name} cannot read its store as epoch {grant.epoch}: {error}")
+
+    def serving(self, epoch: int) -> Primary:
+        """Return what it does as primary."""
+        return Primary(self, epoch)
 
     def lost(self, why: str) -> None:
         """The lease is gone: confirm nothing more."""
@@ -312,7 +338,9 @@ class Following:
             if now - self._heard > self.all.options.patience:
                 self._gone("silence")
             return
-        others = [each for each in self.all.copies if each is not self.copy]
+        others = self.all.seen_by(self.copy)
+        if not others:
+            return
         other = self.copy.lots.one_of(others)
         if self.copy.lots.chance(0.3) and other.primary is not None and other.primary.open and not self.over:
             self._dial(other)
@@ -321,6 +349,10 @@ class Following:
         primary = other.primary
         cut = self.all.network.cut
         if primary is None or (self.copy.name, other.name) in cut or (other.name, self.copy.name) in cut:
+            return
+        try:
+            expects = self.all.expects(self.copy)
+        except Refused:
             return
         near, far = End(self.copy.name), End(other.name)
         self.wire = wire = self.all.network.connect(near, far)
@@ -335,6 +367,7 @@ class Following:
         self.copy.disk.let_go()  # as at the end of the last connection
         self.replica = made(self.copy.disk, self.copy.standing, self.copy, send, self.copy.disk.elsewhere)
         self.replica.wants_back = self.copy.part == PRIMARY
+        self.replica.expects = expects
         send(greeting(HELLO, self.replica.greeting(self.copy.name)))
 
     def _send(self, wire: Wire, life: int, octets: bytes) -> None:
@@ -389,17 +422,17 @@ class Primary(Host):
         self.open = False
         self.mirror: Final = Mirror(copy.disk)
         made = REPLICATIONS.get(self.all.planted, Replication)
+        store = copy.standing.store = self.all.identity(copy.standing)
         self.replication: Final = made(
-            self.mirror, self, self.all.options, copy=copy.standing.copy, name=copy.name, store="store"
+            self.mirror, self, self.all.options, copy=copy.standing.copy, name=copy.name, store=store
         )
-        copy.standing.store = "store"
         options = JournalOptions(node="node", segment_bytes=8192, epoch=epoch, segments_min=2, batch_bytes=2048)
         self.journal: Final = JournalCore(self.mirror, options)
         self.journal.fence = LeaseFence(copy.lease.candidate.tenure, copy.now)
         self.returns: Final = self.all.returns(copy.standing)
         self.numbers = 0
         self.live: dict[int, int] = {}
-        self._reads: list[tuple[str, int, int, Fetched]] = []
+        self._reads: Final = Reads(copy, copy.disk, lambda: self.open and not self.over)
         self.coincidences: Final = self.all.world.lots(f"coincidences/{copy.name}/{epoch}")
 
     def begin(self) -> None:
@@ -408,11 +441,15 @@ class Primary(Host):
         self.journal.recover(found)
         self.copy.persist(self.copy.standing)
         self.all.begun(self.copy.name, self.epoch, found.messages)
-        self.live = {number: queue for number, queue in found.messages.items() if number not in self.all.settling}
+        self.recall(found)
         eligible = self.copy.lease.candidate.mine.eligible
         self.replication.begin(self.epoch, eligible, self.copy.now())
         self.open = True
-        self._work()
+        self.work()
+
+    def recall(self, found: Found) -> None:
+        """Know what is to be read yet."""
+        self.live = {number: queue for number, queue in found.messages.items() if self.all.is_live(number)}
 
     def tick(self) -> None:
         """Time goes by."""
@@ -420,7 +457,8 @@ class Primary(Host):
 
     # -- messages ------------------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def work(self) -> None:
+        """Take some messages, and let some be read; again and again."""
         if self.over or not self.open:
             return
         lots, journal = self.copy.lots, self.journal
@@ -440,7 +478,7 @@ class Primary(Host):
         if lots.chance(0.4) and self.all.producing:  # else a file may go in the moment in which all are compared
             self._compact()
             journal.flush()
-        self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self._work)
+        self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self.work)
 
     def _end_compaction(self) -> None:
         """While a scratch file is read it gets its name, if the disk is quick."""
@@ -525,30 +563,7 @@ class Primary(Host):
         """Read at some moment, and tell at another, one after the other."""
         if self.all.coincide and name.endswith(SCRATCH):
             self.copy.later(self.coincidences.skewed(20 * MICROSECOND, MILLISECOND), self._end_compaction)
-        self._reads.append((name, offset, length, then))
-        if len(self._reads) == 1:
-            self._read_next()
-
-    def _read_next(self) -> None:
-        self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), self._read)
-
-    def _read(self) -> None:
-        name, offset, length, then = self._reads[0]
-        found: bytes | EntrepotError
-        try:
-            found = self.copy.disk.read(name, offset, length)
-        except EntrepotError as error:
-            found = error
-            found.__cause__ = FileNotFoundError(name)
-
-        def tell() -> None:
-            del self._reads[0]
-            if self._reads:
-                self._read_next()
-            if self.open and not self.over:
-                then(found)
-
-        self.copy.later(self.copy.lots.skewed(20 * MICROSECOND, 50 * MILLISECOND), tell)
+        self._reads.fetch(name, offset, length, then)
 
     def examine(self, name: str, then: Callable[[list[Damage]], None]) -> None:
         """Look at a file at some moment, and tell at another."""

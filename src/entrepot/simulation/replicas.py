@@ -17,18 +17,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
-from entrepot.base.errors import EntrepotError
 from entrepot.ha.candidate import State
 from entrepot.ha.comparison import DAMAGED, DIFFERS
 from entrepot.ha.failback import Returns
 from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, LeaseOptions
 from entrepot.ha.replication_options import ReplicationOptions
-from entrepot.ha.standing import RECEIVED, SYNCED, Standing, read_standing
-from entrepot.journal.log import JournalCore, JournalOptions
+from entrepot.ha.standing import RECEIVED, SYNCED, Standing
 from entrepot.simulation.copies import Copy, Primary, Scene
-from entrepot.simulation.disk import SimulatedDisk
-from entrepot.simulation.recovered import Found
+from entrepot.simulation.kept import Kept
 from entrepot.simulation.replica_bugs import PLANTED, RETURNS
+from entrepot.simulation.world import World
 
 __all__ = ["PLANTED", "Replicas"]
 
@@ -151,11 +149,11 @@ class Comparing:
         return [each.name for each in verdicts if each.state == DAMAGED]
 
 
-class Replicas(Scene):
+class Replicas(Kept):
     """The members, the lock, the network and what befalls them."""
 
     def __init__(self, seed: int, planted: str = "", *, lines: bool = False) -> None:
-        super().__init__(seed, planted, lines=lines)
+        super().__init__(World(seed, lines=lines), planted)
         self.world.events_max = 4_000_000
         self.lots = self.world.lots("faults")
         self.lease = LeaseOptions(self.lots.one_of((SECOND, 2 * SECOND)))
@@ -174,11 +172,6 @@ class Replicas(Scene):
         self.steady = self.parts.between(100 * MILLISECOND, SECOND)
         self.returns_max = self.parts.between(1, 2)
         self.returned: dict[str, int] = {}  # who gave the store back -> how often
-        self.looks = self.world.lots("looks")
-        self.epoch = 0  # the youngest that read the store
-        self.stored: dict[int, bool] = {}  # confirmed
-        self.settled: dict[int, bool] = {}  # confirmed
-        self.confirmed_at = 0
         for number in range(count):
             self.copies.append(Copy(self, f"broker{number}", self._part(number)))
         self.corners = self.world.lots("corners")
@@ -203,35 +196,14 @@ class Replicas(Scene):
                 raise
             world.violation(f"{type(error).__name__}: {error}")
         if not world.violations:
-            self._look_at_all()
+            self.look_at_all()
             self._at_the_end()
         return world.violations
 
-    # -- what is promised ----------------------------------------------------------------------------------------------
-
-    def promised(self, name: str, epoch: int, number: int, what: str) -> None:
-        """A broker confirms that it keeps a message, or that one is settled."""
-        self.world.count(f"confirmed: {what}")
-        self.confirmed_at = self.world.time
-        (self.stored if what == "stored" else self.settled)[number] = True
-        if epoch != self.epoch:
-            self.world.violation(f"{name} confirms in epoch {epoch}, epoch {self.epoch} is under way")
-
-    def begun(self, name: str, epoch: int, found: dict[int, int]) -> None:
-        """A primary has read its store back."""
-        self.world.count("primaries")
-        if epoch <= self.epoch:
-            self.world.violation(f"{name} begins epoch {epoch}, epoch {self.epoch} was here")
-        self.epoch = epoch
-        self._compare(f"{name}, primary of epoch {epoch}", found)
-
-    def _compare(self, who: str, found: dict[int, int]) -> None:
-        lost = [number for number in self.stored if number not in self.settling and number not in found]
-        if lost:
-            self.world.violation(f"{who} lacks {len(lost)} confirmed messages, {lost[0]} first")
-        back = [number for number in found if number in self.settled]
-        if back:
-            self.world.violation(f"{who} has {len(back)} messages that were settled, {back[0]} first")
+    def spoiled(self, copy: Copy) -> bool:
+        """Say whether it is the primary whose disk was damaged."""
+        damaged = self.comparing.damaged
+        return damaged is not None and damaged.of == copy.name
 
     # -- giving the store back -----------------------------------------------------------------------------------------
 
@@ -273,48 +245,7 @@ class Replicas(Scene):
         if self.parted and serving.part == PRIMARY and self.returned:
             self.world.count("primaries that have their store back")
 
-    # -- looking at copies ---------------------------------------------------------------------------------------------
-
-    def _look_at_all(self) -> None:
-        record = self.service.record
-        for each in self.copies:
-            if record is None or each.note is None or self.world.violations:
-                continue
-            standing = read_standing(each.note, part="", boot=f"{each.name}.{each.boots}")
-            damaged = self.comparing.damaged
-            if standing.may_claim(record) and (damaged is None or damaged.of != each.name):
-                self._look_at(each)
-
-    def _look_at(self, copy: Copy) -> None:
-        """Read a copy as it would be after its process died, or its machine; its eligibility says it has all."""
-        twin = SimulatedDisk(self.looks, self.world.later)
-        medium, of = twin.medium, copy.disk.medium
-        medium.durable = {name: bytearray(content) for name, content in of.durable.items()}
-        medium.take_over(of)
-        medium.show()
-        if self.options.confirm == SYNCED or self.epoch in self._led_by(copy):
-            twin.crash()
-        found = Found()
-        try:
-            epoch = self.epoch + 1000
-            journal = JournalCore(twin, JournalOptions(node="node", segment_bytes=8192, epoch=epoch))
-            report = journal.recover(found)
-        except EntrepotError as error:
-            self.world.violation(f"the eligible copy of {copy.name} cannot be read: {error}")
-            return
-        self.world.count("copies read")
-        self._compare(f"the eligible copy of {copy.name}", found.messages)
-        if report.bodies_lost:
-            self.world.violation(f"the eligible copy of {copy.name}: {report.bodies_lost[0]}")
-        for number in found.messages:
-            size = self.bodies.get(number)
-            if size is not None and not self.world.violations:
-                flaw = journal.overflow.flaw_inside(number, size, True)
-                if flaw:
-                    self.world.violation(f"the eligible copy of {copy.name}: {flaw}")
-
-    def _led_by(self, copy: Copy) -> list[int]:
-        return [] if copy.primary is None else [copy.primary.epoch]
+    # -- the end -------------------------------------------------------------------------------------------------------
 
     def _at_the_end(self) -> None:
         self.comparing.look()
@@ -359,7 +290,7 @@ class Replicas(Scene):
         if not self.trouble:
             return
         if self.looks.chance(LOOKS):
-            self._look_at_all()
+            self.look_at_all()
         lots = self.lots
         copy = lots.one_of(self.copies)
         what = lots.fraction()
@@ -414,8 +345,8 @@ class Replicas(Scene):
                 copy.crash()
             else:
                 copy.kill(back=50 * MILLISECOND)
-            self._look_at_all()
-            self.world.later(self.corners.between(100 * MILLISECOND, 2 * SECOND), self._look_at_all)
+            self.look_at_all()
+            self.world.later(self.corners.between(100 * MILLISECOND, 2 * SECOND), self.look_at_all)
 
         self.world.later(self.corners.between(100 * MILLISECOND, SECOND), end)
 

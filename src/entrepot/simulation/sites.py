@@ -152,7 +152,9 @@ class Site:
         self.world = network.world
         self.name = name
         self.blueprint = blueprint
-        self.disk = SimulatedDisk(self.world.lots(f"disk {name}"), self._from_disk)
+        self.disk = SimulatedDisk(
+            self.world.lots(f"disk {name}"), lambda delay, action: self.world.later(delay, lambda: self.turn(action))
+        )
         self.broker: BrokerCore | None = None
         self.made: Assembly | None = None
         self.turn_units = self.world.lots(f"turns {name}").one_of((1, 5, 40, 0, 0, 0))  # 0: as in the real world
@@ -317,9 +319,6 @@ class Site:
         """Write what the connection of ``shell`` has at the end of this turn."""
         self.loop.note(shell)
 
-    def _from_disk(self, delay: int, action: Callable[[], None]) -> None:
-        self.world.later(delay, lambda: self.turn(action))
-
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def _perform(self, bridge: Dialled, effects: list[Effect]) -> None:
@@ -355,12 +354,15 @@ class Site:
 
         def accept() -> None:
             target.ends.append(far)
-            if isinstance(bridge, Bridge):
-                far.session = target.greet(far, target.listening(), self.name)
-            else:
-                far.session = target._running().greet_core(far, CoreOptions(), self.name)
+            far.session = target.answer(far, bridge, self.name)
 
         self.world.later(0, lambda: target.turn(accept))
+
+    def answer(self, shell: Shell, bridge: Dialled, peer: str) -> Session:
+        """Make the session of a connection that ``bridge`` of another site opened."""
+        if isinstance(bridge, Bridge):
+            return self.greet(shell, self.listening(), peer)
+        return self._running().greet_core(shell, CoreOptions(), peer)
 
     def greet(self, shell: Shell, options: OpenWireOptions, peer: str) -> Session:
         """Make the session of a connection that somebody opened."""

@@ -43,11 +43,12 @@ class StormRun(ABC):
         policies: Mapping[str, dict[str, str]] | None = None,
         *,
         blocks: bool = False,
+        parts: Parts | None = None,
         lines: bool = False,
     ) -> None:
         """``name``: of the lots that are drawn; ``policies``: of the broker. The subclass makes its programs.
 
-        ``blocks``: an operator blocks addresses, and unblocks them.
+        ``blocks``: an operator blocks addresses, and unblocks them; ``parts``: what its machine is built of.
         """
         self.blocks: Final = blocks
         self.world: Final = World(seed, lines=lines)
@@ -59,7 +60,7 @@ class StormRun(ABC):
             memory_limit=MEMORY,  # for all: flow control has a workload of its own
             policies={**options.policies, **(policies or {})},
         )
-        self.machine: Final = Machine(self.world, Parts(), options)
+        self.machine: Final = Machine(self.world, Parts() if parts is None else parts, options)
         self.machine.turn_units = self.lots.one_of((1, 5, 0, 0))
 
     @abstractmethod

@@ -21,6 +21,7 @@ class Queue:
 
     def __init__(self, world: World, broker: str) -> None:
         self.world, self.broker = world, broker
+        self.key = broker
         self.ledger = Ledger("q", broker)
         self.waiting = 0
         self.live = True
@@ -70,6 +71,13 @@ class World:
 
     def live(self) -> list[Queue]:
         return list(self.queues.values())
+
+    @property
+    def gone(self) -> dict[str, None]:
+        return {}
+
+    def note(self, positions: dict[str, int]) -> None:
+        """Nothing is deleted here."""
 
     def meet(self) -> Course[None]:
         return

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from entrepot.base.errors import StoreUnusable
+from entrepot.base.errors import Refused, StoreUnusable
 from entrepot.ha.lease import BACKUP, EITHER, Record, decode
-from entrepot.ha.standing import RECEIVED, SYNCED, Standing, read_standing
+from entrepot.ha.standing import RECEIVED, SYNCED, Standing, follows_only, read_standing
 
 
 def record(**eligible: int) -> Record:
@@ -115,3 +115,14 @@ def test_the_record_carries_who_is_eligible() -> None:
     assert found.eligible == {"x": 3, "y": 2}
     plain = Record(name="a", epoch=3).encode()
     assert b"eligible" not in plain
+
+
+def test_a_copy_of_nothing_follows_only_whom_its_lock_names() -> None:
+    holder = Record(name="alice")
+    assert follows_only(Standing("c", store="s"), None) == "", "any primary of its store, which it knows"
+    assert follows_only(Standing("c"), holder) == "alice"
+    with pytest.raises(Refused, match="does not say who is primary"):
+        follows_only(Standing("c"), None)
+    holder.released = True
+    with pytest.raises(Refused, match="does not say who is primary"):
+        follows_only(Standing("c"), holder)

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from clustered import Cluster
+from entrepot.cluster.clusters.copied import Copy
 from entrepot.cluster.clusters.hosted import Hosted
 from entrepot.cluster.clusters.members import Credentials
 from entrepot.config.clusters import PASSWORD
 from entrepot.config.model import Colocation, Sharing
 from entrepot.ha.lease import LeaseOptions
 from entrepot.io import colocated
-from entrepot.io.colocated import DEATHS_MAX, Colocated, looked, unfit
+from entrepot.io.colocated import DEATHS_MAX, Colocated, Housing, closed_by, looked, unfit
+from entrepot.io.hosted_copies import prepared
 from entrepot.io.leases import LOCK, me
 from entrepot.io.runtime import SystemClock
 from entrepot.io.turns import Turn
@@ -75,12 +77,13 @@ def colocation(script: str, own: Path, password: str = "secret") -> Colocated:
     node = Cluster().node(0, [], credentials=Credentials("c", password))
     turn = Turn(asyncio.get_running_loop(), SystemClock())
     options = Colocation(backup=Sharing())
-    return Colocated(turn, node.connection, options, [sys.executable, "-c", script], str(own))
+    housing = Housing(1, [sys.executable, "-c", script], str(own), closed=closed_by(password))
+    return Colocated(turn, node.connection, options, housing, str(own))
 
 
 async def ask(made: Colocated, directory: Path) -> bool:
     asking = Asking()
-    made.backups.asked(asking, BackupRequest(journal_dir=str(directory), node="n1"))
+    made.housing.backups.asked(asking, BackupRequest(journal_dir=str(directory), node="n1"))
     return await asyncio.wait_for(asking.answered, PATIENCE)
 
 
@@ -92,7 +95,7 @@ def test_one_runs_until_the_node_ends(tmp_path: Path, monkeypatch: pytest.Monkey
         directory = store(tmp_path / "a")
         assert await ask(made, directory)
         assert await ask(made, directory)
-        (facts,) = made.backups.facts()
+        (facts,) = made.housing.backups.facts()
         assert (facts["state"], facts["restarts"], facts["directory"]) == ("runs", 0, str(directory))
         pid = facts["pid"]
         assert Path(f"/proc/{pid}").exists()
@@ -122,10 +125,10 @@ def test_one_that_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: 
         made = colocation("raise SystemExit(3)", tmp_path)
         hosted = Hosted(str(store(tmp_path / "a")), "n1", 1)
         hosted.runs = True  # it was well once
-        made.backups.hosted[hosted.directory] = hosted
-        made.start(hosted)
-        await asyncio.wait_for(asyncio.gather(*made._tasks.values()), PATIENCE)
-        assert made.backups.hosted == {}
+        made.housing.backups.hosted[hosted.directory] = hosted
+        made.housing.start(hosted)
+        await asyncio.wait_for(asyncio.gather(*made.housing._tasks.values()), PATIENCE)
+        assert made.housing.backups.hosted == {}
         assert hosted.restarts == DEATHS_MAX - 1
         assert not await ask(made, tmp_path / "a"), "and not started again at once"
 
@@ -136,7 +139,7 @@ def test_one_that_ends_in_order_leaves_its_place(tmp_path: Path) -> None:
     async def run() -> None:
         made = colocation("pass", tmp_path)
         assert not await ask(made, store(tmp_path / "a"))
-        assert made.backups.hosted == {}
+        assert made.housing.backups.hosted == {}
 
     asyncio.run(run())
 
@@ -145,6 +148,30 @@ def test_where_everybody_knows_the_password_nothing_is_started(tmp_path: Path) -
     async def run() -> None:
         made = colocation(UNTIL_INPUT_ENDS, tmp_path, PASSWORD)
         assert not await ask(made, store(tmp_path / "a"))
-        assert made._tasks == {}
+        assert made.housing._tasks == {}
+
+    asyncio.run(run())
+
+
+def test_before_this_broker_serves_what_it_hosted_runs_and_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asks a node that waits, and what it hosts may be the last copy of its store."""
+    monkeypatch.setattr(colocated, "AGAIN", 0.05)
+    begun = tmp_path / "begun"
+    script = f"open({str(begun)!r}, 'a').write('x')"  # ends in order, as one does that is told to
+    copy, own = Copy("a" * 32, "alice", "10.0.0.1:61620"), "b" * 32
+    assert prepared(tmp_path, own, copy, "n1", 1) == ""
+
+    async def run() -> None:
+        housing = Housing(1, [sys.executable, "-c", script], str(tmp_path), store=lambda: own)
+        housing.go_on()
+        (facts,) = housing.backups.facts()
+        assert (facts["of"], facts["number"], facts["node"]) == ("alice", 1, "n1")
+        async with asyncio.timeout(PATIENCE):
+            while not begun.exists() or len(begun.read_text()) < 2:
+                await asyncio.sleep(0.02)
+        await housing.stop()
+        assert housing.facts() == {"backup": None, "hosts": [], "max": 1}
 
     asyncio.run(run())

@@ -6,8 +6,8 @@ import pytest
 
 from entrepot.base.errors import StorageError
 from entrepot.journal import retained
-from entrepot.journal.ports import RecoveryReport
-from entrepot.journal.retained import Archive, Extent, Scan, is_written, unconfirmed
+from entrepot.journal.keeping import is_written
+from entrepot.journal.retained import Archive, Extent, Scan
 from journals import World, message
 
 RESERVED = 16
@@ -153,14 +153,3 @@ def test_a_file_is_read_up_to_its_end() -> None:
     for count, end in enumerate(ends, 1):
         scan = Scan(files, [Extent(name, 0, end)], RESERVED)
         assert len([each for each in scan.messages("Q") if each is not None]) == count
-
-
-def test_what_recovery_discarded_behind_a_torn_tail_was_never_confirmed() -> None:
-    names = [f"{at:09}-{at:09}-00000000000001-00000000000000.seg" for at in (3, 7, 8)]
-    report = RecoveryReport()
-    assert unconfirmed(names, report, []) == []
-    assert unconfirmed(names, report, names[2:]) == names[2:]
-    report.torn_segment = names[1]
-    assert unconfirmed(names, report, []) == names[1:]
-    assert not is_written("000000001-000000003-00000000000001-00000000000009.seg")
-    assert not is_written("7.blob")

@@ -61,7 +61,7 @@ def test_what_it_says_of_all_flows_each_may_say_otherwise() -> None:
         ),
         ('every = "1 minute"', 'every = "soon"', "every is 'soon'", "10 seconds"),
         ('schema = "order int"', "", "go together", "schema ="),
-        ('queue = "orders"', 'queue = "orders.>"', "wildcard", "union"),
+        ('queue = "orders"', 'queue = "orders,,bills"', "an empty name", "write each once"),
         ('queue = "orders"', 'quee = "orders"', "no option 'quee'", "queue"),
         ('metrics = "127.0.0.1:0"', 'metrics = "here"', "metrics 'here' is not HOST:PORT", "9464"),
         ('path = "data/orders"', 'path = "data/orders"\nformat = "orc"', "'orc'", "parquet"),

@@ -27,9 +27,9 @@ from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.broker_connections.feed import QueueFeed
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.broker_connections.wanted import Wanted, Wish
-from entrepot.cluster.carrying.bridge import has_letters
+from entrepot.cluster.carrying.parking import has_letters, park
 from entrepot.cluster.dialled import Driven, Looking, Perform, Say, link_report
-from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
+from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD, octets_of
 from entrepot.cluster.link import LinkCore, State, returned
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import BrokerCore
@@ -40,7 +40,8 @@ from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
 from entrepot.protocols.amqp.calling.session import AmqpCaller, Login
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.options import AmqpOptions
-from entrepot.protocols.session import Session, Shell
+from entrepot.protocols.amqp.refusals import SIZE_EXCEEDED
+from entrepot.protocols.session import NEVER, Session, Shell
 
 WAYPOINT: Final = "qpid.waypoint"  # a router takes it for the store of an address
 QUEUE: Final = "queue"
@@ -78,7 +79,9 @@ class _Owner(LinkOwner):
         """It is gone."""
         feed, self.feed = self.feed, None
         if feed is not None:
+            sending = feed.sending
             feed.unlinked()
+            self.connection.unsent(self.wish.key, feed, "" if sending is None else sending.condition, why)
         self.connection.unlinked(self.wish.key, why)
 
 
@@ -164,8 +167,53 @@ class Refusals:
         return self.whys.get(key, "")
 
 
+class Unanswered:
+    """Links that the peer has not answered. ``due``: when it is given up, unless it answers one before."""
+
+    def __init__(self, patience: Duration) -> None:
+        self.patience: Final = patience
+        self.due: Instant = NEVER
+        self._keys: Final[dict[str, None]] = {}
+
+    def add(self, key: str, now: Instant) -> None:
+        """A link was asked for."""
+        if not self._keys:
+            self.due = now + self.patience
+        self._keys[key] = None
+
+    def answered(self, key: str, now: Instant) -> None:
+        """It is there, or refused: the peer has time for the next one."""
+        if self._keys.pop(key, 1) is None:
+            self.due = now + self.patience if self._keys else NEVER
+
+    def forget(self) -> None:
+        """The connection is gone, and all of them with it."""
+        self._keys.clear()
+        self.due = NEVER
+
+    def first(self) -> str:
+        """Return the one that was asked for before all others."""
+        return next(iter(self._keys), "")
+
+
+class Parked:
+    """How many messages of an address were parked since the connection began, and why the last one was."""
+
+    def __init__(self) -> None:
+        self.count: int = 0
+        self.why: str = ""
+
+    def add(self, why: str) -> None:
+        """One more."""
+        self.count += 1
+        self.why = why
+
+
 class BrokerConnection(Driven):
-    """One of them, while it is started. ``feeds``, ``takings``: by the keys of what is wanted."""
+    """One of them, while it is started. ``feeds``, ``takings``: by the keys of what is wanted.
+
+    ``parked``: by address, what the peer does not take and nothing else keeps.
+    """
 
     def __init__(
         self, broker: BrokerCore, entry: AmqpConnectionEntry, link: LinkCore, driver: Perform, say: Say
@@ -179,6 +227,8 @@ class BrokerConnection(Driven):
         self.received = 0  # over links that have ended
         self.parted: Callable[[], object] = _nothing  # called when it has ended for good
         self.refusals: Final = Refusals()
+        self.unanswered: Final = Unanswered(link.options.patience)
+        self.parked: dict[str, Parked] = {}
         self._looking: Final = Looking(broker, self.look)
         self.wanted: Final = Wanted(list(entry.elements), self.soon)
         self._leaving = False
@@ -225,6 +275,7 @@ class BrokerConnection(Driven):
     def lost(self, why: str) -> None:
         """The link gave the connection up: what is on its way is in its queues again."""
         caller, self.caller = self.caller, None
+        self.unanswered.forget()
         for feed in self.feeds.values():
             feed.unlinked()
         for taking in self.takings.values():
@@ -284,6 +335,9 @@ class BrokerConnection(Driven):
 
     def look(self) -> None:
         """Have the links that are wanted, and no others."""
+        now = self.now()
+        if self.unanswered.due <= now:
+            self._give_up_silent(now)
         if self.link.state in (State.CLOSED, State.DRAINING, State.FAILED) or self._leaving:
             return
         wishes = self.wanted.wishes
@@ -295,7 +349,6 @@ class BrokerConnection(Driven):
                 taking.close(UNWANTED)
         for key in [key for key in self.refusals.due if key not in wishes]:
             self.refusals.forget(key)
-        now = self.now()
         for key, wish in list(wishes.items()):
             if wish.sends and key not in self.feeds:
                 self._feed(key, wish)
@@ -306,6 +359,19 @@ class BrokerConnection(Driven):
                 self._looking.at(due)
             else:
                 self._attach(key, wish)
+        self._look_for_answers()
+
+    def _look_for_answers(self) -> None:
+        """Look when the peer is to have answered a link. It looks at one time only: each look asks for the next."""
+        if self.unanswered.due < NEVER:
+            self._looking.at(self.unanswered.due)
+
+    def _give_up_silent(self, now: Instant) -> None:
+        """The peer is there, and does not answer a link: a new connection may do."""
+        why = f"the link {self.unanswered.first()} was not answered within {self.unanswered.patience // SECOND} s"
+        self.unanswered.forget()
+        if self.caller is not None:
+            self.perform(self.link.failed(self.link.attempt, why, now))
 
     def _feed(self, key: str, wish: Wish) -> None:
         queue = self.broker.table.queues.get(wish.queue)
@@ -335,6 +401,7 @@ class BrokerConnection(Driven):
         name = f"{wish.address}:{self.broker.entropy.token(UUID_OCTETS).hex()}"
         capabilities = [WAYPOINT] if wish.waypoint else [QUEUE] if wish.routing == ANYCAST else []
         owner = _Owner(self, wish)
+        now = self.now()
         if wish.sends:
             feed = self.feeds.get(key)
             if feed is None:
@@ -343,6 +410,7 @@ class BrokerConnection(Driven):
             sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address)
             sending.owner = owner
             feed.sending = sending
+            self.unanswered.add(key, now)
             return
         try:
             taking = caller.take_from(name, wish.address, capabilities, Destination(wish.address, wish.routing))
@@ -351,13 +419,33 @@ class BrokerConnection(Driven):
             return
         taking.owner = owner
         self.takings[key] = taking
+        self.unanswered.add(key, now)
+
+    def _answered(self, key: str) -> None:
+        self.unanswered.answered(key, self.now())
+        self._look_for_answers()
 
     def attached(self, key: str) -> None:
         """The peer has the other end of a link."""
+        self._answered(key)
         self.refusals.forget(key)
+
+    def unsent(self, key: str, feed: QueueFeed, condition: str, why: str) -> None:
+        """The link of ``feed`` has ended: nothing more is heard of what it has on its way, which goes again.
+
+        Where a message was too large, that is the largest of them.
+        """
+        if condition == SIZE_EXCEEDED:
+            number = _largest(self.link, feed)
+            if number:
+                self.refused(number, condition, why)
+        if feed.under_way > 0 and self.feeds.get(key) is feed:
+            self._drop_feed(key, feed)
+            self.soon()  # it is attached anew
 
     def unlinked(self, key: str, why: str) -> None:
         """A link has ended: it is asked for again, unless nobody wants it any more."""
+        self._answered(key)
         taking = self.takings.pop(key, None)
         if taking is not None:
             self.received += int(taking.received)
@@ -392,16 +480,15 @@ class BrokerConnection(Driven):
     def refused(self, number: int, condition: str, why: str) -> None:
         """The peer does not take a message: it is tried again later.
 
-        One that is refused again and again for what it is itself becomes a dead letter, where there are any: others
-        wait behind it.
+        One that is refused again and again for what it is itself becomes a dead letter, or is parked: others wait
+        behind it.
         """
         found = self.link.under_way.get(number)
         if found is None:
             return
         feed = found[0].feed
         assert isinstance(feed, QueueFeed)
-        queue = feed.consumed()
-        if not feed.is_poison(found[1], condition) or queue is None or not has_letters(queue):
+        if not feed.is_poison(found[1], condition):
             self.say(f"the other side refused a message of {feed.wish.queue}: {why}")
             self.returned(number, failed=False)
             return
@@ -425,8 +512,13 @@ class BrokerConnection(Driven):
             feed.begin_rest(self.now())
 
     def failed_forward(self, feed: Feed, message: Message, why: str) -> None:
-        """A message is a dead letter now."""
+        """A message is a dead letter now; where nothing keeps these, it is parked."""
         self.say(f"a message of {message.address} cannot be forwarded: {why}")
+        assert isinstance(feed, QueueFeed)
+        queue = feed.consumed()
+        if queue is not None and not has_letters(queue):
+            self.say(park(self.broker, message, why))
+            self.parked.setdefault(feed.wish.address, Parked()).add(why)
 
     # -- for people ----------------------------------------------------------------------------------------------------
 
@@ -472,6 +564,7 @@ class BrokerConnection(Driven):
             "demands": len(self.wanted.wishes),
             "waiting": dict(self.refusals.whys),
             "received": received,
+            "parked": sum(one.count for one in self.parked.values()),
             "duplicates": 0,
             "canary": "",
         }
@@ -480,6 +573,16 @@ class BrokerConnection(Driven):
 def _is_linked(connection: BrokerConnection, key: str) -> bool:
     feed = connection.feeds.get(key)
     return key in connection.takings or (feed is not None and feed.sending is not None)
+
+
+def _largest(link: LinkCore, feed: QueueFeed) -> int:
+    """Return the confirmation of the largest message of ``feed`` on its way; 0: there is none."""
+    found, most = 0, -1
+    for confirmation, (consumer, number) in link.under_way.items():
+        reference = consumer.in_flight.get(number) if consumer.feed is feed else None
+        if reference is not None and octets_of(reference.message) > most:
+            found, most = confirmation, int(octets_of(reference.message))
+    return found
 
 
 def _nothing() -> None:

@@ -50,8 +50,6 @@ class QueueFeed(Feed):
         self._bereaved: Final = bereaved
         self.sending: Sending | None = None
         self.rest: Rest | None = None
-        self.refused_last = 0  # the message that was refused last
-        self.refusals = 0  # of it, one after the other
 
     def granted(self, credit: i64) -> None:
         """The peer takes so many."""
@@ -64,13 +62,7 @@ class QueueFeed(Feed):
 
     def is_poison(self, number: int, condition: str) -> bool:
         """Message ``number`` was refused. Return whether that is about the message, and was so too often by now."""
-        if condition in PASSING:
-            return False
-        if self.refused_last != number:
-            self.refused_last = number
-            self.refusals = 0
-        self.refusals += 1
-        return self.refusals >= REFUSALS_MAX
+        return condition not in PASSING and self.wish.refused.again(number) >= REFUSALS_MAX
 
     def consumed(self) -> Source | None:
         """Return the queue that it reads; None: it is gone."""

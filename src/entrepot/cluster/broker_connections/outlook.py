@@ -1,6 +1,6 @@
 """What a connection over AMQP does to fill an address, for `entrepot explain`: what comes, or why nothing does.
 
-Of what it sends from a queue its consumer there tells (`QueueFeed.halted`).
+Of what it sends from a queue its consumer there tells (`QueueFeed.halted`); here is what of that was parked.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from typing import Final
 from entrepot.base.environment import Instant
 from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.connector import AmqpConnector
+from entrepot.cluster.carrying.parking import PARKED
 from entrepot.cluster.link import State
 
+MOVE_BACK: Final = f"let the other side take it, then entrepot queue move {PARKED} QUEUE; or purge it"
 LOOK_THERE: Final = "look at the address there: is it made, and may the user consume?"
 
 
 def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[str, object]]:
-    """Return what ``connector`` does for the address ``name``; nothing where it does not mean to fill that."""
+    """Return what ``connector`` does for the address ``name``, and what of it is parked; or nothing."""
     who = f"the AMQP connection {connector.name} ({connector.place})"
     connection = connector.connection
     if connection is None:
@@ -24,18 +26,34 @@ def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[s
             return []
         text = f"{who} brings nothing: it is stopped"
         return [_told(connector, "stopped", "stopped", text, f"entrepot bridge start {connector.name}")]
+    rows = _parked(connector, connection, name, who)
     key = f"from {name}"
     if key not in connection.wanted.wishes:
-        return []
+        return rows
     state = connection.link.state
     if state is not State.OPEN:
         why = f": {connection.link.why}" if connection.link.why else ""
         text = f"{who} is not there, it is {state.value}{why}"
-        return [_told(connector, state.value, "down", text, "start the other side, or see entrepot bridge list")]
+        return [*rows, _told(connector, state.value, "down", text, "start the other side, or see entrepot bridge list")]
     why = connection.refusals.why(key)
     if why:
-        return [_told(connector, state.value, "not-drawn", f"{who}: {why}", LOOK_THERE)]
-    return [_reading(connector, connection, key, who)]
+        return [*rows, _told(connector, state.value, "not-drawn", f"{who}: {why}", LOOK_THERE)]
+    return [*rows, _reading(connector, connection, key, who)]
+
+
+def _parked(connector: AmqpConnector, connection: BrokerConnection, name: str, who: str) -> list[dict[str, object]]:
+    """Return a row for each address whose messages the peer did not take: at that address, and where they are now."""
+    return [
+        _told(
+            connector,
+            connection.link.state.value,
+            "parked",
+            f"{who}: {one.count:,} of {address} were not taken there and went to {PARKED}; the last: {one.why}",
+            MOVE_BACK,
+        )
+        for address, one in connection.parked.items()
+        if name in (address, PARKED)
+    ]
 
 
 def _reading(connector: AmqpConnector, connection: BrokerConnection, key: str, who: str) -> dict[str, object]:

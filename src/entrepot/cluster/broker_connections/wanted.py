@@ -18,6 +18,22 @@ from entrepot.core.events.facts import QUEUE_ADDED, QUEUE_REMOVED, Fact, Listene
 from entrepot.core.observing import ignore, observe_all
 
 
+class Refused:
+    """How often a message was refused for what it is, one time after the other. It outlives links."""
+
+    def __init__(self) -> None:
+        self.number: int = 0
+        self.times: int = 0
+
+    def again(self, number: int) -> int:
+        """Message ``number`` was refused; return how often that was so by now."""
+        if self.number != number:
+            self.number = number
+            self.times = 0
+        self.times += 1
+        return self.times
+
+
 class Wish:
     """One link to have. ``queue``: that it reads here, of a sender; ``queues``: that make a receiver wanted."""
 
@@ -27,6 +43,7 @@ class Wish:
         self.queue: str = queue
         self.waypoint: bool = waypoint  # of a router, which is told so
         self.queues: dict[str, None] = {}
+        self.refused: Refused = Refused()
 
     @property
     def sends(self) -> bool:

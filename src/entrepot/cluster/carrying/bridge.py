@@ -23,21 +23,18 @@ from entrepot.base.environment import Instant
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.carrying.options import CoreBridgeEntry
+from entrepot.cluster.carrying.parking import has_letters, park
 from entrepot.cluster.dialled import Driven, Perform, Say, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD
 from entrepot.cluster.link import LinkCore, State
 from entrepot.cluster.source import Feed, LinkConsumer
 from entrepot.core.addressing.binding import ROUTE_TO
-from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.events.tracing import rename
-from entrepot.core.queue.bereaved import DEAD_CAUSE
-from entrepot.core.queue.consumer import Measurement, Objection, Source
+from entrepot.core.queue.consumer import Measurement, Objection
 from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import Alarm
-from entrepot.core.sending.handing import hand_out
-from entrepot.core.sending.sending import forget_routes
-from entrepot.model.address import MULTICAST, Destination
+from entrepot.model.address import Destination
 from entrepot.model.message import LANGUAGE_CORE, Message
 from entrepot.protocols.artemis.large import measure
 from entrepot.protocols.artemis.linking.carrier import Carrier, CarrierPort, Terms
@@ -47,7 +44,6 @@ from entrepot.protocols.artemis.packets import ClusterTopology, Packet
 from entrepot.protocols.session import Session, Shell
 
 REFUSALS_MAX: Final = 3
-PARKED: Final = "$.artemis.internal.sf.parked"  # what other nodes do not take, where there is no dead-letter address
 FOR_GOOD: Final = (1, 100, 106, 110, 117, 215)
 """Codes of refusals that are about what a message is, or where it goes (artemis.md 5.2.9); full addresses, rights and
 brokers that start are about something else."""
@@ -363,19 +359,7 @@ class CoreBridge(Driven):
         self.say(f"a message of {message.address} cannot be forwarded: {why}")
         queue = feed.source
         if self.clustered and queue is not None and not has_letters(queue):
-            self._park(message, why)
-
-    def _park(self, message: Message, why: str) -> None:
-        """Keep a copy of ``message`` for an operator: its producer was told that it is safe."""
-        broker = self.broker
-        parked = broker.table.queues.get(PARKED)
-        if parked is None:
-            parked = broker.queues.create(QueueDefinition(name=PARKED, address=PARKED, routing=MULTICAST))
-        copy = broker.ids.renumbered(message)
-        forget_routes(copy)
-        copy.annotate(DEAD_CAUSE, why)
-        hand_out(broker, copy, [parked])
-        self.say(f"it is parked in the queue {PARKED}")
+            self.say(park(self.broker, message, why))
 
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
@@ -411,11 +395,6 @@ def halted(link: LinkCore) -> Objection | None:
         if link.flow.reasons & reason:
             return Objection("bridge-busy", f"{who}: {text}", remedy)
     return None
-
-
-def has_letters(queue: Source) -> bool:
-    """Return whether anything keeps the dead letters of ``queue``."""
-    return queue.policy.dead_letters_of(queue.address, queue.routing) != ""
 
 
 def _nothing() -> None:

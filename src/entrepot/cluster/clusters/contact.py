@@ -156,6 +156,11 @@ class Contact:
         """What tells this place from others."""
         return authority(self.place)
 
+    @property
+    def met(self) -> bool:
+        """Say whether its peer let us in, and the connection stands."""
+        return self.state is State.MET
+
     # -- the life of it ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:

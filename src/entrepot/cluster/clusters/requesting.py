@@ -8,13 +8,12 @@ nothing, one that lost it starts it again or says no. One that cannot be reached
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.cluster.clusters.connection import ClusterConnection
-from entrepot.cluster.clusters.contact import Contact, State
 from entrepot.cluster.clusters.copied import is_copy
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.packets import BackupRequest
@@ -22,6 +21,60 @@ from entrepot.protocols.artemis.packets import BackupRequest
 UNKNOWN: Final = -1  # how many backups a host is thought to have: the host counts its own
 INTERVAL_LEAST: Final[Duration] = 100 * MILLISECOND
 PATIENCE: Final[Duration] = 10 * SECOND  # for an answer: a host looks at the store, and sees whether the backup starts
+
+
+class Fellow(Protocol):
+    """Another node, over one connection to it."""
+
+    node: str
+
+    @property
+    def met(self) -> bool:
+        """Say whether it can be asked."""
+
+    def ask_to_host(self, request: BackupRequest, answered: Callable[[bool], None]) -> None:
+        """Ask it to host a backup; ``answered`` hears what it says, if it says anything."""
+
+
+class Circle(Protocol):
+    """Those whom a node can ask. ``own``: what it is called itself."""
+
+    @property
+    def own(self) -> str:
+        """What this node is called, among all of them."""
+
+    def now(self) -> Instant:
+        """Return the time."""
+
+    def fellows(self) -> Sequence[Fellow]:
+        """Return whom it knows."""
+
+    def wake(self, alarm: Alarm) -> None:
+        """Ring ``alarm`` when it is due."""
+
+
+class Connected(Circle):
+    """The nodes that a cluster connection leads to."""
+
+    def __init__(self, connection: ClusterConnection) -> None:
+        self._connection: Final = connection
+
+    @property
+    def own(self) -> str:
+        """The id of this node."""
+        return self._connection.topology.own.node
+
+    def now(self) -> Instant:
+        """Return the time of the broker."""
+        return self._connection.now()
+
+    def fellows(self) -> Sequence[Fellow]:
+        """Return all contacts."""
+        return list(self._connection.contacts.values())
+
+    def wake(self, alarm: Alarm) -> None:
+        """Have it in the broker's timetable."""
+        self._connection.broker.timetable.add(alarm)
 
 
 class _Due(Alarm):
@@ -45,7 +98,7 @@ class Requester:
 
     def __init__(
         self,
-        connection: ClusterConnection,
+        circle: Circle,
         directory: str,
         *,
         retries: int,
@@ -54,14 +107,14 @@ class Requester:
     ) -> None:
         self.host = ""
         self.given_up = False
-        self._connection: Final = connection
+        self._circle: Final = circle
         self._directory: Final = directory
         self._retries: Final = retries
         self._interval: Final = max(interval, INTERVAL_LEAST)
         self._say: Final = say
         self._rounds = 0
         self._asked: dict[str, None] = {}  # nodes, in this round
-        self._pending: Contact | None = None  # who has not answered
+        self._pending: Fellow | None = None  # who has not answered
         self._since: Instant = 0  # when it was asked
         self._missed = False  # the host could not be asked
         self._alarm: _Due | None = None
@@ -76,15 +129,15 @@ class Requester:
         self._alarm = None
 
     def _wait(self) -> None:
-        self._alarm = _Due(self._connection.now() + self._interval, self)
-        self._connection.broker.timetable.add(self._alarm)
+        self._alarm = _Due(self._circle.now() + self._interval, self)
+        self._circle.wake(self._alarm)
 
     def look(self, alarm: Alarm) -> None:
         """An interval is over: ask the host whether it still is, or begin or end a round."""
         if alarm is not self._alarm:
             return
         pending = self._pending
-        if pending is not None and pending.state is State.MET and self._connection.now() < self._since + PATIENCE:
+        if pending is not None and pending.met and self._circle.now() < self._since + PATIENCE:
             self._wait()
             return
         self._pending = None  # an answer that takes longer counts as a no
@@ -112,10 +165,10 @@ class Requester:
         self._asked.clear()
         self._ask_next()
 
-    def _met(self) -> list[Contact]:
+    def _met(self) -> list[Fellow]:
         """Return who can be asked, in the order of their ids from this node's own."""
-        own = self._connection.topology.own.node
-        found = [one for one in self._connection.contacts.values() if one.state is State.MET and one.node != own]
+        own = self._circle.own
+        found = [one for one in self._circle.fellows() if one.met and one.node != own]
         return sorted(found, key=lambda one: (one.node < own, one.node))
 
     def _ask_next(self) -> None:
@@ -137,21 +190,21 @@ class Requester:
             what += f": given up after {self._rounds} rounds (backup-request-retries)"
         self._tell(what)
 
-    def _ask(self, contact: Contact) -> None:
+    def _ask(self, contact: Fellow) -> None:
         """Shared stores fill the directories (artemis.md 5.2.5); one holds all of them here. A copy needs one word."""
         others = None if is_copy(self._directory) else self._directory
-        self._pending, self._since = contact, self._connection.now()
+        self._pending, self._since = contact, self._circle.now()
         request = BackupRequest(
             backup_size=UNKNOWN,
             journal_dir=self._directory,
             bindings_dir=others,
             large_dir=others,
             paging_dir=others,
-            node=self._connection.topology.own.node,
+            node=self._circle.own,
         )
         contact.ask_to_host(request, partial(self._answered, contact))
 
-    def _answered(self, contact: Contact, started: bool) -> None:
+    def _answered(self, contact: Fellow, started: bool) -> None:
         if self._alarm is None or contact is not self._pending:
             return
         self._pending = None

@@ -41,7 +41,7 @@ class Guard:
         right, name = (VIEW, "VIEW") if looks else (EDIT, "EDIT")
         address = f"{self.prefix}.{resource}.{method}"
         for subject in subjects:
-            if not access.may_manage(subject, address, right):
+            if not access.has_right(subject, address, right):
                 raise AccessDenied(
                     f"AMQ229032: User: {subject.name} does not have permission='{name}' on address {address}"
                 )

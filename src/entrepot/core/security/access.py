@@ -378,8 +378,8 @@ class Access:
         anonymous = None if directory is None else directory.anonymous
         return anonymous if anonymous is not None and anonymous.name == user else Subject(user)
 
-    def may_manage(self, subject: Subject, address: str, right: int) -> bool:
-        """Return whether ``subject`` has `VIEW` or `EDIT` on the address of an operation (`core/operators/rbac.py`)."""
+    def has_right(self, subject: Subject, address: str, right: int) -> bool:
+        """Return whether ``subject`` has a right on the address of a queue or an operation; nothing is counted."""
         return self._rules is None or subject.peer or bool(self._given(subject, address, ANYCAST) & right)
 
     def is_of(self, subject: Subject, user: str | None) -> bool:

@@ -26,6 +26,7 @@ DECIDE: Final = 19
 PUBLISH: Final = 20
 ABANDON: Final = 21
 BROKERS: Final = 22
+QUEUES: Final = 23
 LARGE: Final = 16  # a SEND whose body is too long to hold: its headers are complete, its body follows in pieces
 
 COMMANDS: Final[dict[bytes, int]] = {
@@ -53,4 +54,5 @@ COMMANDS: Final[dict[bytes, int]] = {
     b"PUBLISH": PUBLISH,
     b"ABANDON": ABANDON,
     b"BROKERS": BROKERS,
+    b"QUEUES": QUEUES,
 }

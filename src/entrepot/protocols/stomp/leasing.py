@@ -32,6 +32,7 @@ from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
 from entrepot.protocols.stomp.escapes import V12, octets_of
 from entrepot.protocols.stomp.headers import selector_of, whole_number, write_headers
+from entrepot.protocols.stomp.listing import token_of
 from entrepot.protocols.stomp.places import Places
 from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry
 from entrepot.protocols.stomp.writing import Writing
@@ -124,6 +125,7 @@ class Leasing(Source):
             lease.attach(journal, None if topic else selector_of(headers.get("selector", "")), until)
             answer["node"] = broker.ids.node_id
             answer["queue"] = lease.queue.name
+            answer["token"] = token_of(lease.queue)
         elif command == commands.CLAIM:
             self._claim(lease, epoch, headers)
             return

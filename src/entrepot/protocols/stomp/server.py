@@ -35,6 +35,7 @@ from entrepot.protocols.stomp.consuming import Consuming
 from entrepot.protocols.stomp.escapes import V10, V11, V12, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.leasing import Leasing
+from entrepot.protocols.stomp.listing import listed
 from entrepot.protocols.stomp.options import SERVER_MIN_HEARTBEAT_MS, StompOptions
 from entrepot.protocols.stomp.places import Places
 from entrepot.protocols.stomp.sending import Sending
@@ -288,6 +289,8 @@ class StompSession(ServerSession):
             self._disconnect()
         elif command == commands.BROKERS:
             self.answers.answer_with({"brokers": self.broker.neighbours.places()}, self.reader.receipt())
+        elif command == commands.QUEUES:
+            self.answers.answer_with(listed(self, headers), self.reader.receipt())
         elif command >= commands.STAGE:
             self.need_transacting().stage(command, headers)
         else:

@@ -7,6 +7,8 @@ from librt.strings import BytesWriter
 
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.broker_connections.options import Element, Way
+from entrepot.cluster.broker_connections.outlook import outlook
+from entrepot.cluster.carrying.parking import PARKED
 from entrepot.cluster.link import State
 from entrepot.protocols.amqp.calling.session import AmqpCaller
 from entrepot.protocols.amqp.codec import PROTOCOL_AMQP, PROTOCOL_SASL, Decoder, Encoder, header
@@ -86,11 +88,13 @@ class Strange:
         self.say(Open(container_id="strange"), channel=0)
         self.say(Begin(remote_channel=0, incoming_window=1000, outgoing_window=1000))
 
-    def attach(self, credit: int = 10, target: bool = True) -> Attach:
-        """Answer the attach of a sender, under another handle, and grant credit."""
+    def attach(self, credit: int = 10, target: bool = True, most: int = -1) -> Attach:
+        """Answer the attach of a sender, under another handle, and grant credit. ``most``: octets of a message."""
         asked = next(one for one in self.heard(Attach) if isinstance(one, Attach) and not one.role)
         where = Target(address="Q") if target else None
-        self.say(Attach(name=asked.name, handle=HANDLE, role=True, source=Source(address="Q"), target=where))
+        answer = Attach(name=asked.name, handle=HANDLE, role=True, source=Source(address="Q"), target=where)
+        answer.max_message_size = most
+        self.say(answer)
         if target:
             self.say(
                 Flow(
@@ -275,3 +279,42 @@ def test_it_answers_when_all_is_drained() -> None:
     )  # fmt: skip
     flows = [one for one in strange.heard(Flow) if isinstance(one, Flow) and one.drain]
     assert [(int(one.delivery_count), int(one.link_credit)) for one in flows] == [(5, 0)]
+
+
+@pytest.mark.parametrize("letters", ["DLQ", ""])
+def test_what_is_larger_than_the_peer_takes_is_set_aside_and_others_go(letters: str) -> None:
+    strange = Strange(TO_Q, near={"#": {"dead_letter_address": letters}})
+    strange.attach(most=100)
+    strange.called.send("x" * 200, "small")
+    strange.listen()
+    strange.called.pass_ms(10)
+    assert len(strange.carried) == 1
+    assert b"small" in strange.carried[0]
+    assert strange.called.waiting() == 1, "the small one, which is not answered"
+    assert strange.called.waiting(letters or PARKED) == 1
+    assert "the other side takes no more than 100" in " ".join(strange.called.said)
+    now = strange.called.near.now
+    told = [str(row["text"]) for name in ("Q", PARKED) for row in outlook(strange.called.connector, name, now=now)]
+    assert [PARKED in text and "no more than 100" in text for text in told] == ([] if letters else [True, True])
+
+
+def test_a_link_that_is_never_answered_ends_the_connection_which_is_dialled_again() -> None:
+    strange = Strange(TO_Q)
+    assert strange.heard(Attach)
+    strange.called.pass_ms(29_000)
+    assert strange.called.connection.link.state is State.OPEN
+    strange.called.pass_ms(2_000)
+    assert why(strange) == "the link to Q was not answered within 30 s"
+    assert strange.called.connection.link.state is not State.OPEN
+
+
+def test_what_a_link_had_on_its_way_goes_again_when_the_peer_closes_it() -> None:
+    strange = Strange(TO_Q)
+    strange.attach()
+    strange.called.send("a")
+    strange.listen()
+    assert len(strange.called.connection.link.under_way) == 1
+    strange.say(Detach(handle=HANDLE, closed=True))
+    assert not strange.called.connection.link.under_way
+    assert strange.called.waiting() == 1
+    assert strange.called.connection.link.doubts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clustered import Cluster, Node, joined
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.clusters.hosted import Backups, Hosted
-from entrepot.cluster.clusters.requesting import PATIENCE, Requester
+from entrepot.cluster.clusters.requesting import PATIENCE, Connected, Requester
 from entrepot.protocols.artemis.membership import Onlooker
 from entrepot.protocols.artemis.packets import BackupRequest
 
@@ -32,7 +32,7 @@ class House:
 def requester(node: Node, retries: int = -1) -> Requester:
     """Return one that has begun to ask."""
     made = Requester(
-        node.connection,
+        Connected(node.connection),
         f"/store/{node.name}",
         retries=retries,
         interval=INTERVAL_MS * MILLISECOND,

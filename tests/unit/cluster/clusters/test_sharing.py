@@ -8,7 +8,7 @@ from clustered import Node, joined
 from entrepot.base.compiled import is_compiled
 from entrepot.base.errors import InvalidDestination
 from entrepot.base.primitive import BYTE, Primitive
-from entrepot.cluster.carrying.bridge import PARKED
+from entrepot.cluster.carrying.parking import PARKED
 from entrepot.cluster.clusters.listening import address_rule, filter_of
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name

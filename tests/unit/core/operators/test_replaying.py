@@ -12,8 +12,9 @@ from entrepot.core.operators.census import Census
 from entrepot.core.operators.controls import control
 from entrepot.core.operators.replaying import NEVER, Replay, moment
 from entrepot.core.transactions.transaction import Transaction
+from entrepot.journal.keeping import is_written
 from entrepot.journal.overflow import STRETCH
-from entrepot.journal.retained import Archive, Extent, is_written
+from entrepot.journal.retained import Archive, Extent
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from kit import START, Rig

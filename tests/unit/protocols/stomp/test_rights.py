@@ -195,7 +195,7 @@ for command in ("CLAIM", "READ", "SETTLE", "RELEASE"):
     ROWS[f"{command} of a topic"] = Row(leasing_topic(command, **({"end": "1"} if command == "SETTLE" else {})))
     ROWS[f"{command} of a subscription"] = Row(leasing_subscription(command), ("",), ("",))
 
-HARMLESS = {"CONNECT", "STOMP", "BEGIN", "DISCONNECT", "BROKERS"}
+HARMLESS = {"CONNECT", "STOMP", "BEGIN", "DISCONNECT", "BROKERS", "QUEUES"}
 """Frames that name nothing of anybody else's; of these `test_who_may_not_come_in` and `test_what_is_harmless` tell."""
 
 
@@ -311,7 +311,14 @@ def test_nothing_is_done_before_connect() -> None:
             assert scene.picture() == before
 
 
-@pytest.mark.parametrize("word", ["BEGIN", "BROKERS", "DISCONNECT"])
+def test_who_may_not_read_a_queue_is_not_told_of_it() -> None:
+    scene = Scene()
+    told = {user: scene.stomp(user).ask("QUEUES", match=">", receipt="r")[-1].headers for user in (*STRANGERS, "boss")}
+    assert "secret" in told["boss"]["queues"]
+    assert all("secret" not in told[user]["queues"] for user in STRANGERS)
+
+
+@pytest.mark.parametrize("word", ["BEGIN", "BROKERS", "QUEUES", "DISCONNECT"])
 def test_what_is_harmless(word: str) -> None:
     scene = Scene()
     before = scene.picture()

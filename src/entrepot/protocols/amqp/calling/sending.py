@@ -20,7 +20,7 @@ from entrepot.protocols.amqp.outgoing import write_piece
 from entrepot.protocols.amqp.performatives import Detach, Flow, Transfer
 from entrepot.protocols.amqp.presenting import passes, presented
 from entrepot.protocols.amqp.primitives import UINT_MAX
-from entrepot.protocols.amqp.refusals import NOT_ALLOWED, AmqpRefused
+from entrepot.protocols.amqp.refusals import NOT_ALLOWED, SIZE_EXCEEDED, AmqpRefused
 from entrepot.protocols.amqp.session import AmqpSession, Link
 from entrepot.protocols.large_body import length_of
 
@@ -39,7 +39,9 @@ class Sending(Link):
         self.count: i64 = 0
         self.routing: int = 0  # of the queue that it reads
         self.live: bool = False  # the peer has the other end of it
+        self.most: i64 = 0  # octets of a message that the peer takes; 0: it says nothing of it
         self.why: str = GONE
+        self.condition: str = ""  # why the peer closed it, as a word of the standard
         self._port: CallerPort = port
         self._under_way: dict[int, Sending] = under_way
         self._outflow: Piecemeal | None = None
@@ -74,17 +76,30 @@ class Sending(Link):
     # -- messages ------------------------------------------------------------------------------------------------------
 
     def write(self, message: Message, deliveries: i64) -> i64:
-        """Write ``message``, or begin it; return its confirmation. Raises EntrepotError if it has no form in AMQP."""
+        """Write ``message``, or begin it; return its confirmation.
+
+        Raises EntrepotError if it has no form in AMQP, or is larger than the peer takes.
+        """
         session = self.session
         connection = session.connection
         broker = connection.broker
         large = is_large(message)
+        length: i64 = 0
         if passes(message, deliveries):
             octets = message.raw
+            if large:
+                length = message.need_rare().large_length
         else:
-            length: i64 = length_of(broker, message) if large else 0
+            if large:
+                length = length_of(broker, message)
             identity = broker.ids.identity_of(message)
             octets = presented(message, deliveries, self.routing, identity, broker.wall, length)
+        if 0 < self.most < len(octets) + length:
+            raise AmqpRefused(
+                f"it has {len(octets) + length} octets, and the other side takes no more than {self.most}",
+                SIZE_EXCEEDED,
+                remedy="let the other side take larger messages",
+            )
         outflow: Piecemeal | None = None
         if large or len(octets) + TRANSFER_OCTETS > connection.frame_max:
             outflow = Piecemeal(broker, message, octets, None)

@@ -334,6 +334,7 @@ class AmqpCaller(AmqpServerSession):
         if isinstance(link, Sending):
             if said.target is not None:
                 link.live = True
+                link.most = max(said.max_message_size, i64(0))
                 link.owner.attached()
         elif isinstance(link, Taking) and said.source is not None and not link.closing:
             link.count = max(said.initial_delivery_count, i64(0))
@@ -437,3 +438,5 @@ def _tell_why(link: Link, error: Composite | None) -> None:
     why = _said(error)
     if why and isinstance(link, (Sending, Taking)):
         link.why = f"the other side has closed the link{why}"
+    if isinstance(link, Sending) and isinstance(error, Error):
+        link.condition = error.condition

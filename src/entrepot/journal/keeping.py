@@ -1,0 +1,110 @@
+"""Which of the files that a journal lets go of are kept, and which of those go again: the oldest first.
+
+It decides. Who has the files moves and removes them, in the order in which it is told to (`io/retention.py`, and
+`simulation/retained.py`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from entrepot.journal.epoch import is_late
+from entrepot.journal.index import segment_range
+
+if TYPE_CHECKING:
+    from entrepot.journal.epoch import Boundary
+    from entrepot.journal.log import JournalCore
+
+NS_A_MS: Final = 1_000_000
+
+
+class Kept:
+    """What is kept. ``sizes``: name -> octets; ``octets``: of all of them together.
+
+    ``period_ms``: at the least so long, 0: for ever; ``limit``: octets at the most, 0: without.
+    """
+
+    def __init__(self, period_ms: int, limit: int) -> None:
+        self.period_ms: Final = period_ms
+        self.limit: Final = limit
+        self.sizes: Final[dict[str, int]] = {}
+        self.octets = 0
+        self._written: Final[dict[str, int]] = {}
+        self._ages: Final[list[tuple[int, str]]] = []  # a heap; what it says of a file may be over
+
+    def takes(self, name: str) -> bool:
+        """Return whether a file of this name is kept at all: bodies, and segments as they were written."""
+        return name.endswith(".blob") or is_written(name)
+
+    def add(self, name: str, octets: int, written: int) -> None:
+        """``name`` is here, and was written to last at ``written``, in ns since 1970."""
+        self.octets += octets - self.sizes.get(name, 0)
+        self.sizes[name] = octets
+        self._written[name] = written
+        heapq.heappush(self._ages, (written, name))
+
+    def forget(self, name: str) -> None:
+        """It is here no more."""
+        self.octets -= self.sizes.pop(name, 0)
+        self._written.pop(name, None)
+
+    def spent(self, now: int) -> list[str]:
+        """Forget what is too old at ``now``, in ns since 1970, or too much; return the names, for removal."""
+        oldest = now - self.period_ms * NS_A_MS if self.period_ms > 0 else 0
+        names: list[str] = []
+        while self._is_current() and (self._ages[0][0] < oldest or 0 < self.limit < self.octets):
+            names.append(self.take())
+        return names
+
+    def take(self) -> str:
+        """Forget the oldest file and return its name, for removal; "" when there is none."""
+        if not self._is_current():
+            return ""
+        name = heapq.heappop(self._ages)[1]
+        self.forget(name)
+        return name
+
+    def _is_current(self) -> bool:
+        """Have what the heap says first be true; return whether it says anything."""
+        ages = self._ages
+        while ages and self._written.get(ages[0][1]) != ages[0][0]:
+            heapq.heappop(ages)
+        return bool(ages)
+
+    def oldest(self) -> int:
+        """Return when the oldest file was written to last, ns since 1970; 0 when there is none. Any thread may ask."""
+        return min(list(self._written.values()), default=0)
+
+    def unconfirmed(self, newest: int, boundaries: list[Boundary]) -> list[str]:
+        """Forget segments in which nothing was ever confirmed, once a journal is recovered; return their names.
+
+        ``newest``: the highest id that survived there, 0 for none: what stands behind it was cut, now or by a start
+        that was broken off; ``boundaries``: of epochs, behind which a former master wrote too late.
+        """
+        names = [name for name in self.sizes if _is_cut(name, newest) or is_late(name, boundaries)]
+        for name in names:
+            self.forget(name)
+        return names
+
+
+def _is_cut(name: str, newest: int) -> bool:
+    return 0 < newest < segment_range(name)[0]
+
+
+def is_written(name: str) -> bool:
+    """Return whether ``name`` is that of a segment as it was written, and not of one that was compacted."""
+    first, _, _, as_of = segment_range(name)
+    return bool(first > 0 and as_of == 0)
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """Return segments as they were written, each once, in the order of the log."""
+    return sorted(dict.fromkeys(filter(is_written, names)), key=lambda name: int(segment_range(name)[0]))
+
+
+def newest_of(journal: JournalCore) -> int:
+    """Return the highest id of a segment that a recovery found whole, 0 for none."""
+    tail = journal.tail
+    return max((int(one.last) for one in tail.index.segments if one is not tail.active), default=0)

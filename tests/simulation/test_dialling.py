@@ -1,0 +1,40 @@
+"""Brokers that dial one another over AMQP, from seeds; and bugs of their connections, planted."""
+
+from __future__ import annotations
+
+import pytest
+
+from dialling_bugs import BUGS, planted
+from entrepot.base.compiled import is_compiled
+from entrepot.simulation.campaign import run_dialling
+
+FOUND = {  # the first seed that finds it
+    "a message is settled before it is accepted": 2,
+    "what comes is accepted before the disk has it": 25,
+    "what a link had on its way stays with it": 9,
+    "a link that is not answered is waited for": 1,
+    "a message that is too large is tried for ever": 9,
+    "a message that is too large is dropped": 9,
+    "what may have arrived is not marked": 12,
+    "links outlive their connection": 1,
+    "credit is taken once": 1,
+    "a link that ended is not asked for again": 2,
+}
+
+
+def test_seeds_keep_every_promise() -> None:
+    for seed in range(201, 207):
+        assert not run_dialling(seed).violations
+
+
+def test_a_seed_is_one_world() -> None:
+    assert run_dialling(2).trace == run_dialling(2).trace
+
+
+@pytest.mark.skipif(is_compiled(), reason="native callers do not notice a method that is replaced")
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_are_found(bug: str) -> None:
+    seed = FOUND[bug]
+    assert not run_dialling(seed).violations
+    with planted(bug):
+        assert run_dialling(seed).violations
