@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import InvalidOption
-from entrepot.pipeline.rows import DUPLICATE, RESERVED
+from entrepot.pipeline.rows import DUPLICATE, MEANT, RESERVED, escaped
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,22 +22,29 @@ HEADERS: Final = {
     "JMSXGroupID": "group_id",
 }
 """Headers, by the column that a message has for them; everything else is a property."""
-PRIORITY_MOST: Final = 9
+PRIORITIES: Final = tuple("0123456789")
 SCHEDULING: Final = "AMQ_SCHEDULED_"
 NOT_AGAIN: Final = (*sorted(RESERVED), DUPLICATE, "AMQ_SCHEDULED_ID")
 """What belongs to the way of the first sending, and would change or stop the second; all of `SCHEDULING` too."""
 
 
 def checked(edits: Edits) -> dict[str, str | None]:
-    """Return ``edits`` in the order of names. Raises InvalidOption."""
+    """Return ``edits`` in the order of names. Raises InvalidOption for what the sink would refuse in their midst."""
     for name, value in edits.items():
-        if not name or name in NOT_AGAIN or (name.startswith((SCHEDULING, "JMS")) and name not in HEADERS):
+        if not _is_editable(name):
             known = ", ".join(HEADERS)
             raise InvalidOption(f"{name[:40]!r} cannot be edited", remedy=f"name a property, or one of {known}")
+        escaped(name + (value or ""))
         number = value if name == "JMSPriority" else None
-        if number is not None and number not in map(str, range(PRIORITY_MOST + 1)):
+        if number is not None and number not in PRIORITIES:
             raise InvalidOption(f"{number[:40]!r} is no priority", remedy="give 0 to 9")
     return dict(sorted(edits.items()))
+
+
+def _is_editable(name: str) -> bool:
+    if name in HEADERS:
+        return True
+    return bool(name) and name not in (*NOT_AGAIN, *MEANT) and not name.startswith((SCHEDULING, "JMS"))
 
 
 def properties(column: Column, edits: Edits) -> Column:
