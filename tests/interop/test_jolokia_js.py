@@ -59,7 +59,8 @@ def by_chromium(place: str, family: str, home: Path) -> Told:
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            page = browser.new_page()
+            # Chromium asks a person for a name after a 401, and nobody sits here: it gets one that leads nowhere, once.
+            page = browser.new_page(http_credentials={"username": "nobody", "password": "at all"})
             page.route(f"{origin}/asks/**", give)
             page.goto(f"{origin}/asks/")
             page.wait_for_function("typeof window.asks == 'function'")
@@ -104,4 +105,5 @@ def test_jolokia_js_sees_what_a_real_broker_shows(family: str, tmp_path: Path, m
     for name in asking:
         assert len(real[name]) == QUESTIONS
         assert real[name]["polled twice"] == [3, 3]
+        assert "refused no answer" not in real[name].values()
         assert ours[name] == real[name]

@@ -30,7 +30,15 @@ export async function asks(url, username, password, family = "artemis") {
     const told = {}
     const jolokia = new Jolokia({ url, username, password })
     const ask = async (name, question) => {
-        try { told[name] = await question() } catch (error) { told[name] = `refused ${error?.error_type ?? error?.status ?? error?.message ?? ""}` }
+        let late
+        const silence = new Promise((_, refuse) => { late = setTimeout(() => refuse(new Error("no answer")), 30_000) })
+        try {
+            told[name] = await Promise.race([question(), silence])
+        } catch (error) {
+            told[name] = `refused ${error?.error_type ?? error?.status ?? error?.message ?? ""}`
+        } finally {
+            clearTimeout(late)
+        }
     }
     const said = answer => answer.status === 200 ? answer.value : `${answer.status} ${answer.error_type} ${answer.stacktrace === undefined}`
     const called = request => new Promise(resolve => jolokia.request(request, {
