@@ -21,7 +21,7 @@ from entrepot.base.errors import EntrepotError, InvalidOption, StorageFull, Stor
 from entrepot.base.settings import Dialect
 from entrepot.cluster.clients import read_filter
 from entrepot.config.founding import set_limits
-from entrepot.config.model import BrokerConfig, changes
+from entrepot.config.model import BrokerConfig, UsageOptions, changes
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import Hub
 from entrepot.ha.fence import LeaseFence
@@ -382,8 +382,8 @@ class Node:
 
             files, self._hosting = mirrored(port, standby)
         journal = JournalCore(files, options)
-        if self.options.config is not None:
-            set_limits(self.options.config.usage, journal.space.limits, port.capacity())
+        config = self.options.config
+        set_limits(UsageOptions() if config is None else config.usage, journal.space.limits, port.capacity())
         if standby is not None:
             from entrepot.io.leases import CLOCK  # noqa: PLC0415
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -246,6 +247,8 @@ def test_limits_are_written_hold_and_are_in_the_audit_log(console: Console) -> N
     before = console.ask(f"/api/jolokia/read/{BROKER}/MemoryLimit").json["value"]
     assert write(BROKER, "MemoryLimit", 70_000_000)["value"] == before
     assert console.ask(f"/api/jolokia/write/{BROKER}/MemoryLimit/{before}").json["value"] == 70_000_000
+    assert write(BROKER, "MemoryLimit", 1)["status"] == 200  # a slip of the hand can be taken back
+    assert write(BROKER, "MemoryLimit", before)["value"] == 1
     console.do("send", "/queue/limited", given="one\n")
     bean = QUEUE + "limited"
     assert write(bean, "MemoryLimit", 5000)["status"] == 200
@@ -263,6 +266,32 @@ def test_limits_are_written_hold_and_are_in_the_audit_log(console: Console) -> N
     assert (line["value"], line["status"], line["result"], line["mbean"]) == ("True", 200, "False", bean)
     (refused,) = [one for one in lines if one["operation"] == "QueueSize"]
     assert refused["status"] == 404
+
+
+def test_limits_are_written_by_who_may_manage_and_by_no_page_of_others(tmp_path: Path) -> None:
+    users = "user boss ops plain:manager-secret\nuser app shop plain:app-secret\nallow ops all >\nallow shop send >\n"
+    (tmp_path / "users.conf").write_text(users)
+    made = Console(tmp_path, "--users", str(tmp_path / "users.conf"))
+    path = f"/api/jolokia/write/{BROKER}/MemoryLimit/70000000"
+
+    def basic(name: str) -> dict[str, str]:
+        return {"Authorization": "Basic " + base64.b64encode(name.encode()).decode()}
+
+    try:
+        boss, app = basic("boss:manager-secret"), basic("app:app-secret")
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        login = made.ask("/login", body=urlencode({"user": "boss", "password": "manager-secret"}), headers=form)
+        cookie = {"Cookie": login.headers["set-cookie"].partition(";")[0]}
+        assert made.ask(path, headers=app).json["status"] == 403
+        assert made.ask(path, headers=cookie).json["status"] == 403, "a link on any page would do it"
+        image = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+        assert made.ask(path, headers={**boss, **image}).status == 403, "a browser sends names and passwords unasked"
+        before = made.ask(f"/api/jolokia/read/{BROKER}/MemoryLimit", headers=boss).json["value"]
+        assert before != 70_000_000
+        assert made.ask(path, headers=boss).json["value"] == before
+        assert made.ask(path, headers=boss).json["value"] == 70_000_000
+    finally:
+        made.stop()
 
 
 def test_every_deed_on_a_page_says_first_how_much_it_is_about(console: Console) -> None:

@@ -107,7 +107,15 @@ def test_dead_letters_are_sent_back(broker: Running) -> None:
     while "ActiveMQ.DLQ" not in counts(broker):  # the sweep comes once a second
         until_dead += 1
         assert until_dead < 50
-    assert broker.do("queue", "retry").stderr == "sent 1 messages of ActiveMQ.DLQ back\n"
+    (group,) = done(broker, "queue", "letters")
+    assert (group["origin"], group["cause"].rstrip("0123456789"), group["count"]) == ("a", "expired at ", 1)
+    assert (
+        broker.do("queue", "retry", "--selector", "_AMQ_ORIG_QUEUE = 'b'").stderr
+        == "sent 0 messages of ActiveMQ.DLQ back\n"
+    )
+    assert (
+        broker.do("queue", "retry", "--selector", group["selector"]).stderr == "sent 1 messages of ActiveMQ.DLQ back\n"
+    )
     assert counts(broker)["ActiveMQ.DLQ"] == 0
     assert broker.do("receive", "/queue/a").stdout == "x\n"
 

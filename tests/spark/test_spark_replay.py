@@ -124,6 +124,18 @@ def test_a_rate_is_kept_and_an_interruption_ends_between_portions(stand: Stand) 
     assert len(stand.left()) == 40
 
 
+def test_headers_and_properties_are_edited_on_the_way(stand: Stand) -> None:
+    archive = filled(stand)
+    wanted = Wanted(selector="n BETWEEN 10 AND 11")
+    edits = {"JMSPriority": "7", "JMSCorrelationID": None, "JMSType": "again", "kind": "new", "n": None, "more": "x:y"}
+    assert job(stand, archive, wanted, name="edited", edits=edits).run().published == 2
+    for row in stand.browse().collect():
+        assert (row["priority"], row["correlation_id"], row["type"]) == (7, None, "again")
+        assert row["properties"] == {"kind": "new", "more": "x:y"}
+    with pytest.raises(InvalidOption, match="something else"):
+        job(stand, archive, wanted, name="edited").run()
+
+
 def test_a_foreign_file_stops_a_replay_before_anything_is_sent(stand: Stand) -> None:
     archive = filled(stand)
     folder = f"{archive.storage.root}/destination=x/date=2023-11-14/hour=23"
@@ -248,6 +260,11 @@ def test_the_commands(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     refused = CliRunner().invoke(cli, ["pipeline", "replay", root, "--since", "yesterday"])
     assert refused.exit_code == 2
     assert "is no time" in refused.output
+    for words in (("--set", "kind"), ("--set", "a=1", "--unset", "a"), ("--set", "JMSPriority=10")):
+        assert CliRunner().invoke(cli, ["pipeline", "replay", root, *words]).exit_code == 2
+    told = run("replay", root, "--url", stand.url, "--queue", f"{stand.queue}.edited", "--set", "v=1=2", "--unset", "n")
+    assert told["replay"][0]["published"] == 30
+    assert stand.browse(queue=f"{stand.queue}.edited").first()["properties"] == {"v": "1=2"}
     absent = CliRunner().invoke(cli, ["pipeline", "replay", root, "--url", stand.url, "--id", "nobody's", "--strict"])
     assert absent.exit_code == 1
     assert "1 of the ids that were asked for are not in the archive" in absent.output

@@ -30,6 +30,7 @@ from entrepot.cli.spark import (
     entrepot pipeline replay /data/archive --since 2026-11-21T13:00 --until 2026-11-21T14:00 --dry-run
     entrepot pipeline replay /data/archive --from-queue orders --where "kind = 'refund' AND amount > 100" --queue again
     entrepot pipeline replay /data/archive --ids lost.txt --rate 200 --strict
+    entrepot pipeline replay /data/archive --from-queue ActiveMQ.DLQ --where "version = 1" --queue test --set version=2
     """
 )
 @click.argument("archive")
@@ -47,6 +48,14 @@ from entrepot.cli.spark import (
 @click.option("--name", default="", help="Name of this replay: the same one goes on, a new one begins.")
 @click.option("--expiration", is_flag=True, help="Keep times of expiry; what has expired since goes the way of that.")
 @click.option("--mark", is_flag=True, help="Add the properties entrepot_replay and entrepot_message_id.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Send with this property, or header of JMS; may be repeated.",
+)
+@click.option("--unset", multiple=True, metavar="NAME", help="Send without this property or header; may be repeated.")
 @click.option("--strict", is_flag=True, help="Exit code 1 when ids that are asked for are not in the archive.")
 @click.option("--dry-run", is_flag=True, help="Only count, by destination.")
 @further_option
@@ -72,6 +81,8 @@ def replay(
     name: str,
     expiration: bool,
     mark: bool,
+    settings: tuple[str, ...],
+    unset: tuple[str, ...],
     strict: bool,
     dry_run: bool,
     further: tuple[str, ...],
@@ -90,11 +101,12 @@ def replay(
     wanted_ids = [*ids, *(line.strip() for file in files for line in file if line.strip())]
     if (ids or files) and not wanted_ids:
         raise InvalidOption("the files of ids hold none", remedy="one id a line")
-    from entrepot.pipeline.jobs import replay as job  # noqa: PLC0415 - `--help` needs no PySpark
-    from entrepot.pipeline.jobs import summary  # noqa: PLC0415
+    from entrepot.pipeline.jobs import editing, summary  # noqa: PLC0415 - `--help` needs no PySpark
+    from entrepot.pipeline.jobs import replay as job  # noqa: PLC0415
     from entrepot.pipeline.jobs.archive import Archive  # noqa: PLC0415
 
     check_reports(reports)
+    edits = editing.checked(_edits(settings, unset))
     wanted = job.checked(job.Wanted(named(queues, topics), since, until, selector, wanted_ids))
     target = f"/queue/{queue}" if queue else f"/topic/{topic}" if topic else ""
     given = given_options(url, further)
@@ -106,7 +118,17 @@ def replay(
             if strict and missing:
                 ctx.exit(1)
             return
-        one = job.Replay(source, wanted, given, target=target, name=name, rate=rate, expiration=expiration, mark=mark)
+        one = job.Replay(
+            source,
+            wanted,
+            given,
+            target=target,
+            name=name,
+            rate=rate,
+            expiration=expiration,
+            mark=mark,
+            edits=edits,
+        )
         plan = one.plan()
         with until_told() as ended, progress("messages published", plan.rows, lines=True) as step:
             shown = 0
@@ -120,3 +142,14 @@ def replay(
     hand_over(summary.of_replay(done), reports, output)
     if not done.complete or (strict and done.missing):
         ctx.exit(1)
+
+
+def _edits(settings: tuple[str, ...], unset: tuple[str, ...]) -> dict[str, str | None]:
+    """Return what is said of headers and properties. Raises UsageError."""
+    found: dict[str, str | None] = dict.fromkeys(unset)
+    for one in settings:
+        name, equals, value = one.partition("=")
+        if not equals or name in found:
+            raise click.UsageError(f"--set {one[:60]}: " + ("it is set or unset twice" if equals else "not NAME=VALUE"))
+        found[name] = value
+    return found

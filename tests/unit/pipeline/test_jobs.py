@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption, InvalidSelector, OperatorError
-from entrepot.pipeline.jobs import layout, replay, selection, summary
+from entrepot.pipeline.jobs import editing, layout, replay, selection, summary
 from entrepot.pipeline.jobs.archive import Batch
 from entrepot.pipeline.jobs.compaction import Compacted
 from entrepot.pipeline.jobs.layout import Kept
@@ -91,6 +91,35 @@ def test_what_is_wanted_is_kept_in_one_form() -> None:
 def test_what_cannot_be_wanted(wanted: Wanted, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         replay.checked(wanted)
+
+
+def test_edits_are_kept_in_one_form() -> None:
+    edits = {"version": "2", "JMSReplyTo": "/queue/b", "JMSPriority": "9", "JMSCorrelationID": None, "a b": ""}
+    found = editing.checked(edits)
+    assert found == edits
+    assert list(found) == sorted(edits)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("", "a"),
+        ("JMSPriority", "10"),
+        ("JMSPriority", "high"),
+        ("JMSMessageID", "a"),
+        ("JMSXGroupSeq", None),
+        ("_AMQ_GROUP_ID", "g"),
+        ("_AMQ_DUPL_ID", None),
+        ("AMQ_SCHEDULED_CRON", "* * * * *"),
+        ("destination", "/queue/other"),
+        ("transaction", "t"),
+        ("a", "b\0c"),
+        ("a\0", None),
+    ],
+)
+def test_what_cannot_be_edited(name: str, value: str | None) -> None:
+    with pytest.raises(InvalidOption):
+        editing.checked({name: value})
 
 
 @pytest.mark.parametrize(

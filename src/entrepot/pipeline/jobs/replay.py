@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,9 +23,9 @@ import msgspec
 from entrepot.base.errors import InvalidOption
 from entrepot.model.predicate import compile_selector
 from entrepot.pipeline import options as option_table
-from entrepot.pipeline.jobs import compaction, layout, selection
+from entrepot.pipeline.jobs import compaction, editing, layout, selection
 from entrepot.pipeline.jobs.archive import Archive
-from entrepot.pipeline.rows import DUPLICATE, RESERVED
+from entrepot.pipeline.jobs.editing import NOT_AGAIN, SCHEDULING, Edits
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,9 +34,6 @@ PORTION_MAX: Final = 20_000  # messages that one task stages: seconds of work, a
 PORTION_S: Final = 1.0  # with a rate: a portion is what may go in so long
 NAME_MAX: Final = 100
 _NUMBER: Final = "_number"
-# What belongs to the way of the first sending, and would change or stop the second.
-NOT_AGAIN: Final = (*sorted(RESERVED), DUPLICATE, "AMQ_SCHEDULED_ID")
-SCHEDULING: Final = "AMQ_SCHEDULED_"
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -52,6 +50,7 @@ class Plan(msgspec.Struct, frozen=True):
     """A frozen selection: ``rows`` messages, numbered by task: task t has those from starts[t] on.
 
     ``missing``: ids that are wanted and that nothing has which is wanted otherwise.
+    ``edits``: what is otherwise in what is sent.
     """
 
     id: str
@@ -63,6 +62,7 @@ class Plan(msgspec.Struct, frozen=True):
     rows: int
     starts: dict[str, int]
     missing: list[str] = []
+    edits: dict[str, str | None] = {}
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -186,11 +186,14 @@ class Replay:
         rate: float = 0,
         expiration: bool = False,
         mark: bool = False,
+        edits: Edits = MappingProxyType({}),
     ) -> None:
         """``given``: options of the sink, ``url`` first. ``target``: ``/queue/...`` or ``/topic/...``; "": as before.
 
         ``rate``: messages a second at most, 0 for no limit. ``expiration``: keep times of expiry. ``mark``: two
-        properties say from which replay and which message this comes. Raises InvalidOption, InvalidSelector.
+        properties say from which replay and which message this comes. ``edits``: what is otherwise in what is sent.
+
+        Raises InvalidOption, InvalidSelector.
         """
         if rate < 0:
             raise InvalidOption(f"a rate of {rate} messages a second", remedy="give a rate above 0, or none")
@@ -204,6 +207,7 @@ class Replay:
             target = f"/{kind}/{rest}"
         option_table.read({**self._given, "sink": "x", "batch": "0"}, option_table.WRITE)
         self._asked = (target, expiration, mark)
+        self._edits = editing.checked(edits)
         self.name = name or self._default_name()
         if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_MAX - 1}}}", self.name):
             raise InvalidOption(f"{self.name[:40]!r} cannot be the name of a replay", remedy="letters, digits, . _ -")
@@ -249,7 +253,8 @@ class Replay:
             self.archive.storage.write(f"{self._folder}/plan.json", msgspec.json.encode(self._freeze()).decode())
             text = self.archive.storage.read(f"{self._folder}/plan.json") or ""
         plan = msgspec.json.decode(text, type=Plan)
-        if (plan.wanted, plan.target, plan.expiration, plan.mark) != (self.wanted, *self._asked):
+        had = plan.wanted, plan.target, plan.expiration, plan.mark, plan.edits
+        if had != (self.wanted, *self._asked, self._edits):
             raise InvalidOption(
                 f"the replay {self.name!r} is of something else: {msgspec.json.encode(plan.wanted).decode()[:200]}",
                 remedy="ask for the same to go on with it, or give this one another name",
@@ -276,7 +281,7 @@ class Replay:
             total += int(row["count"])
         portion = PORTION_MAX if not self.rate else max(1, min(PORTION_MAX, int(self.rate * PORTION_S)))
         absent = missing(self.archive, self.wanted)
-        return Plan(number, self.wanted, target, expiration, mark, portion, total, starts, absent)
+        return Plan(number, self.wanted, target, expiration, mark, portion, total, starts, absent, self._edits)
 
     def _messages(self, rows: DataFrame, *, expiration: bool, mark: bool) -> DataFrame:
         """Return what is sent: the columns of the sink that a message brings with it."""
@@ -297,7 +302,8 @@ class Replay:
             again = f.map_concat(
                 f.map_filter(again, lambda name, value: ~name.isin("entrepot_replay", "entrepot_message_id")), more
             )
-        return rows.select(*names, again.alias("properties"))
+        again = editing.properties(again, self._edits)
+        return editing.headers(rows.select(*names, again.alias("properties")), self._edits)
 
     def _publish(self, plan: Plan, number: int) -> None:
         low = number * plan.portion
@@ -315,7 +321,7 @@ class Replay:
         return msgspec.json.decode(text, type=Progress) if text else Progress()
 
     def _default_name(self) -> str:
-        asked: tuple[Any, ...] = (self.wanted, self._asked)
+        asked: tuple[Any, ...] = (self.wanted, self._asked, *([self._edits] if self._edits else []))
         return hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:12]
 
 
