@@ -35,7 +35,7 @@ SEED: Final = int(os.environ.get("COPY_SEED", "1"))
 OF_A_SITE: Final = 10
 ROUND_S: Final = 200
 
-SHORT: Final = ("the primary is killed", "the primary is cut off")
+SHORT: Final = ("the primary is cut off",)  # kill -9 has tests of its own, in tests/shell
 """Where nobody asks for more."""
 
 pytestmark = pytest.mark.skipif(
