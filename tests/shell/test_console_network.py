@@ -21,7 +21,7 @@ from entrepot.console.access import Visitor
 from entrepot.console.server import Console as Served
 from entrepot.console.server import ConsoleOptions, serving
 from entrepot.management.view import Glance, Sides, link_rates
-from shell.networked import HOSTILE, Networked
+from shell.drawn_networks import HOSTILE, Networked
 from shell.test_console_pages import CHROMIUM, Visit
 from unit.management.test_topology import bridge, glance
 

@@ -273,6 +273,26 @@ def test_a_full_disk_takes_from_what_is_kept_first(opened: Opened) -> None:
     assert opened.disk.worker.reserve.tight
 
 
+def test_what_another_journal_let_go_of_is_no_place_for_a_new_one(tmp_path: Path) -> None:
+    """Segments of the same numbers would be moved over those, and what is beyond the new ones would be forgotten."""
+    opened = Opened(tmp_path)
+    opened.store(1, 100)
+    opened.settle(1, 100)
+    opened.store(101, 200)
+    kept = {path.name: path.read_bytes() for path in opened.retention.directory.glob("*.seg")}
+    opened.close()
+    shutil.rmtree(tmp_path / "data")
+    disk = Disk(tmp_path / "data", lambda call: None)
+    with pytest.raises(InvalidOption, match="another journal let go of"):
+        retain(disk, RetentionOptions(str(tmp_path / "kept")))
+    disk.close()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "kept").glob("*.seg")} == kept
+    (tmp_path / "kept").rename(tmp_path / "away")
+    again = Opened(tmp_path)
+    again.store(1, 10)
+    again.close()
+
+
 def test_another_file_system_is_refused(tmp_path: Path) -> None:
     other = Path("/dev/shm")
     if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:

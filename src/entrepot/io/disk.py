@@ -78,6 +78,7 @@ class Disk(JournalPort):
         self.files: Final = WrittenFiles(self.worker, self._lock, look, preallocate=preallocate)
         self.sync_times: Final = self.files.sync_times
         self._looking_at_space = False
+        self._going: Final[dict[str, None]] = {}  # files whose removal is asked for
         self._read_files: dict[str, int] = {}
         self._blob_ends: dict[int, int] = {}
         self._closed = False
@@ -90,9 +91,10 @@ class Disk(JournalPort):
         self.worker.events = events
 
     def names(self) -> list[str]:
-        """Return the names of all segments and scratch files, sorted."""
+        """Return the names of all segments and scratch files, sorted; none that is to be removed."""
+        going = set(self._going)  # before the directory: what goes meanwhile is in neither
         try:
-            return self._folders.names()
+            return [name for name in self._folders.names() if name not in going]
         except OSError as error:
             raise unusable(self.directory, error) from error
 
@@ -166,7 +168,13 @@ class Disk(JournalPort):
         descriptor = self._read_files.pop(name, None)
         if descriptor is not None:
             os.close(descriptor)
-        self.worker.ask(lambda: self.files.drop(name))
+        self._going[name] = None
+
+        def remove() -> None:
+            self.files.drop(name)
+            self._going.pop(name, None)
+
+        self.worker.ask(remove)
 
     def space(self) -> int:
         """Return what was free for an unprivileged writer when the thread looked last; see `look_at_space`."""

@@ -90,11 +90,18 @@ class Retention(Archive, Keeper):
                         if self.kept.takes(entry.name):
                             self._note(entry.name, entry.stat())
             here, there = self.directory.stat().st_dev, folders.journal.stat().st_dev
+            new = not folders.names()
         except OSError as error:
             raise InvalidOption(
                 f"what the journal lets go of cannot be kept in {str(self.directory)!r}: {error.strerror}",
                 remedy="let journal-retention-directory be one that the broker can write to",
             ) from None
+        if new and self.kept.sizes:
+            raise InvalidOption(
+                f"{str(self.directory)!r} has what another journal let go of, and {str(folders.journal)!r} is empty:"
+                " a new journal gives the same names, and would take the places of what is kept",
+                remedy="move that directory away, or let journal-retention-directory be another one",
+            )
         if here != there:
             raise InvalidOption(
                 f"{str(self.directory)!r} is on another file system than the journal: files are moved, not copied",

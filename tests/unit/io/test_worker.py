@@ -172,3 +172,16 @@ def test_nothing_more_is_begun_once_the_files_are_another_brokers(disk: Disk, ca
     disk.worker.wait_idle()
     assert calls.parts == []
     assert content(disk) == b""
+
+
+def test_what_is_to_be_removed_is_not_listed_any_more(disk: Disk) -> None:
+    """A start that removes a file and looks again had found it, and ended with an error where it went meanwhile."""
+    goes_on = held(disk)
+    disk.drop(NAME)
+    assert disk.names() == []
+    goes_on.set()
+    disk.worker.wait_idle()
+    assert disk.names() == []
+    disk.create(NAME, 0)
+    disk.worker.wait_idle()
+    assert disk.names() == [NAME]
