@@ -25,17 +25,7 @@ from source_tree import COMPILED, ROOT, SOURCE
 PASSED: Final = ROOT / "build" / "passed"
 TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.toml", "requirements", "README.md")
 # Of the plain run where there is a compiled one: ten times slower there, and nothing new.
-HUNTS: Final = (
-    "planted",
-    "callers",
-    "carried",
-    "cluster_worlds",
-    "networks",
-    "seeds",
-    "determinism",
-    "replays",
-    "dialling",
-)
+HUNTS: Final = ("planted", "callers", "carried", "cluster_worlds", "networks", "seeds", "determinism")
 # Of sources and pages, which are the same in both.
 READERS: Final = ("test_structure", "test_tutorials", "base/test_log_events")
 EXAMPLES: Final = "25"  # of a property on the plain build where there is a compiled run, which takes 100
