@@ -25,15 +25,8 @@ FULL: Final = 90  # % of memory or disk from which on it is an alarm
 ALARMS_MOST: Final = 100
 ASKED: Final = (
     *("name", "version", "nodeID", "active", "backup", "clustered", "securityEnabled", "uptime", "uptimeMillis"),
-    *("addressCount", "queueCount", "connectionCount", "sessionCount", "addressMemoryUsage"),
-    *(
-        "zone",
-        "addressMemoryUsagePercentage",
-        "diskStoreUsage",
-        "globalMaxSize",
-        "currentTimeMillis",
-        "acceptorsAsJSON",
-    ),
+    *("addressCount", "queueCount", "connectionCount", "sessionCount", "addressMemoryUsage", "zone"),
+    *("addressMemoryUsagePercentage", "diskStoreUsage", "globalMaxSize", "currentTimeMillis", "acceptorsAsJSON"),
 )
 """What is read at once. Totals over all queues are not: each would be one long step of the broker."""
 COUNTED: Final = "address,routedMessageCount,unRoutedMessageCount,temporary"
