@@ -140,18 +140,17 @@ def test_who_does_not_read_is_stopped_earlier_while_all_together_leave_too_much(
             total = 4 * OUTPUT_OCTETS_MAX
             await only(place)
             turn = connection_of(place).turn
-            turn.unsent_max = MIB
-            turn.unsent = 2 * MIB  # by others
+            others = turn.unsent = turn.all_may_leave() + 1
             writer.write(b"." * total)
             await until(lambda: connection_of(place).choked)
             connection = connection_of(place)
             assert 2 * WRITE_MARK_HIGH < connection.unsent <= 2 * WRITE_MARK_HIGH + MIB
-            assert turn.unsent == 2 * MIB + connection.unsent
+            assert turn.unsent == others + connection.unsent
             received = 0
             async with asyncio.timeout(PATIENCE * 2):
                 while received < total:
                     received += len(await reader.read(MIB))
-            await until(lambda: turn.unsent == 2 * MIB)
+            await until(lambda: turn.unsent == others)
             writer.close()
 
     run(main)

@@ -136,6 +136,13 @@ class BrokerCore(Host):
         for queue in self.table.queues.values():
             queue.gate.cease()
 
+    def limit_memory(self, octets: i64) -> None:
+        """All messages in memory may cost ``octets`` from now on, and what is a share of that follows."""
+        self.memory.limit = octets
+        self.room.limit(octets)
+        self.stages.ledger.measure()
+        self.table.version += 1  # producers look again whether there is room
+
     # -- verbs of sessions; the roles have more ------------------------------------------------------------------------
 
     def target(self, destinations: list[Destination]) -> Target:

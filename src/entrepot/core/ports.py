@@ -25,8 +25,6 @@ from entrepot.core.scheduling.timed import Alarm, Timetable
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import Message
 
-UNREAD_SHARE: Final = 4  # of the memory limit: what peers together may leave unread before long copies wait
-
 
 class Memory:
     """What all messages held in memory cost together. Each message is charged once, however many queues hold it."""
@@ -170,7 +168,7 @@ class Host:
         self.ids: Identities = Identities(journal)
         self.timetable: Timetable = Timetable()
         self.effort: Effort = Effort()
-        self.room: Room = Room(self.effort, memory.limit // UNREAD_SHARE)
+        self.room: Room = Room(self.effort, memory.limit)
         self.trace: Trace | None = None  # set before there are queues
         self.watch: Watch | None = None  # set: some messages are watched, and their traces recorded
         self.now: i64 = 0

@@ -18,18 +18,23 @@ from entrepot.base.environment import SECOND, Instant
 from entrepot.core.effort import Effort, Rest
 
 PATIENCE: Final = 1 * SECOND
+UNREAD_SHARE: Final = 4  # one in so many octets of the memory limit may be unread before long copies wait
 
 
 class Room:
     """Knows what peers leave unread: ``unread`` octets of all connections together, ``most`` for another copy."""
 
-    def __init__(self, effort: Effort, most: i64) -> None:
+    def __init__(self, effort: Effort, memory_limit: i64) -> None:
         self.effort: Effort = effort
-        self.most: i64 = most
+        self.most: i64 = memory_limit // UNREAD_SHARE
         self.unread: i64 = 0
         self.waiting: list[Rest] = []
         self.overdue: i64 = 0  # copies that may be made all the same
         self.due: i64 = 0  # when the last of those who wait gets his
+
+    def limit(self, memory_limit: i64) -> None:
+        """All messages in memory may cost ``memory_limit`` octets from now on."""
+        self.most = memory_limit // UNREAD_SHARE
 
     def is_there(self) -> bool:
         """Return whether another copy may be made."""

@@ -19,7 +19,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.protocols.session import NEVER, Shell
 from entrepot.protocols.turns import TurnCore
 
-UNSENT_MAX: Final = 128 * MIB  # all connections together may leave so much unread; beyond it each may leave two bursts
+UNSENT_MAX: Final = 128 * MIB  # all connections together may leave so much unread, where no broker says otherwise
 WALL_EVERY: Final = 1 * SECOND  # the wall clock may be set; half a second late on average is early enough
 
 log: Final = logging.getLogger("entrepot.connection")
@@ -43,7 +43,6 @@ class Turn:
         self.greedy: bool = type(loop).__module__.partition(".")[0] == "uvloop"
         self.waiting: list[Shell] = []
         self.unsent: i64 = 0  # octets that full sockets have not taken
-        self.unsent_max: i64 = UNSENT_MAX
         self.late: bool = False  # a turn of its own is on its way for what was noted outside of one
 
     def begin(self) -> None:
@@ -106,7 +105,11 @@ class Turn:
 
     def share(self, most: i64, burst: i64) -> i64:
         """Return how many octets one peer may leave unread: ``most``; two bursts when all leave too much together."""
-        return min(most, 2 * burst) if self.unsent > self.unsent_max else most
+        return min(most, 2 * burst) if self.unsent > self.all_may_leave() else most
+
+    def all_may_leave(self) -> i64:
+        """Return how many octets all peers together may leave unread before each may leave two bursts."""
+        return UNSENT_MAX
 
     def write(self) -> None:
         """Write for those who noted something."""
@@ -145,7 +148,6 @@ class BrokerTurn(Turn):
         self.broker: BrokerCore = broker
         self.course: TurnCore = TurnCore(broker)
         self.waiting = self.course.noted
-        self.unsent_max = broker.room.most
         self.armed: i64 = NEVER
         self.timer: asyncio.TimerHandle | None = None
         self.stopped: bool = False
@@ -155,6 +157,10 @@ class BrokerTurn(Turn):
         """Tell the broker the time."""
         self.turns += 1
         self.course.begin(self.now, self.wall)
+
+    def all_may_leave(self) -> i64:
+        """Return what is a share of the broker's memory, whose limit may change."""
+        return self.broker.room.most
 
     def unread(self, before: i64, unsent: i64) -> None:
         """Tell the broker, too, in which messages may wait for that."""

@@ -4,8 +4,8 @@ A `Mover` is a consumer like others, so order, paging, expiry and the bounds of 
 is given is in hand until it is moved: it comes back when the mover goes. Each message becomes a copy, in one batch of
 the journal with the end of the original: after a crash there is one of the two.
 
-The first pass moves a few, each further one twice as many: the first messages are on their way while the turns are
-short, and a turn's worth of them does not wait for its own end. [C]
+The first pass moves a few, each further one twice as many, and between them is a breath: the disk has synced what was
+moved, and it is on its way, before the next pass keeps the loop. [C]
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from entrepot.model.message import Message
 IN_HAND: Final = 1_000  # messages out of the queue and not moved yet: what comes back when a consumer comes
 FIRST: Final = 8  # messages in hand, and moved in one turn, at first
 IN_HAND_OCTETS: Final = 4 * MIB
+BREATH: Final = 1 * MILLISECOND  # between the first passes
 LOOK_AGAIN: Final = 2 * MILLISECOND  # while there is no room
 DISK_AGAIN: Final = SECOND  # while the journal takes nothing
 MOVE_UNITS: Final = 4  # of `core/effort.py`: a record of the journal, and a look at the targets
@@ -133,6 +134,8 @@ class Mover(Consumer):
         if done > 0 and most != UNLIMITED:
             window.messages = min(2 * most, IN_HAND)
             window.reopen()
+            if not self._waits:
+                self.wait(BREATH)
 
     def give_back(self, message: Message) -> None:
         """Nobody wants ``message`` any more."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from entrepot.base.environment import MIB
 from entrepot.base.errors import Refused
 from entrepot.core.addressing import amending as settings
 from entrepot.core.addressing.binding import Address
@@ -17,8 +16,6 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import words
 from entrepot.core.operators.control import json_of
 from entrepot.core.operators.listing import Arguments
-from entrepot.core.ports import UNREAD_SHARE
-from entrepot.core.stages.stage_ledger import SHARE
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
 
 OCTETS_MOST: Final = 1 << 60
@@ -42,11 +39,7 @@ class Limiting:
 
     def _memory(self, given: Arguments) -> None:
         """Take (octets): what all messages in memory may cost together, and what is a share of that."""
-        broker, octets = self.broker, _octets(given)
-        broker.memory.limit = octets
-        broker.room.most = octets // UNREAD_SHARE
-        broker.stages.ledger.limit = max(octets // SHARE, MIB)
-        broker.table.version += 1
+        self.broker.limit_memory(_octets(given))
 
     def _store(self, given: Arguments) -> None:
         """Take (octets): what may be stored, from the next look at the disk on."""

@@ -56,7 +56,12 @@ class Ledger:
         self.octets: i64 = 0
         self.sinks_max: i64 = SINKS_MAX
         self.parts_max: i64 = PARTS_MAX
-        self.limit: i64 = max(memory.limit // SHARE, MIB)
+        self.limit: i64 = 0
+        self.measure()
+
+    def measure(self) -> None:
+        """The memory of the broker may have another limit: stages may have their share of that."""
+        self.limit = max(self.memory.limit // SHARE, MIB)
 
     # -- whose it is --------------------------------------------------------------------------------------------------
 

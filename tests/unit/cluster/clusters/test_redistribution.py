@@ -8,7 +8,7 @@ import pytest
 
 from clustered import Cluster, Node, joined
 from entrepot.cluster.clusters import redistribution
-from entrepot.cluster.clusters.moving import FIRST, Mover
+from entrepot.cluster.clusters.moving import BREATH, FIRST, Mover
 from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
 from entrepot.cluster.clusters.withheld import Withheld
@@ -300,7 +300,7 @@ class Everything(Mover):
 
 
 def test_the_first_messages_do_not_wait_for_those_behind_them() -> None:
-    """One turn moves few of them at first, so that they are written and sent; each further turn twice as many."""
+    """One turn moves few of them at first, so that they are written and sent; each further one, later, twice as many."""
     _, (a, _) = moving()
     broker = a.rig.broker
     for name in ("Q", "other"):
@@ -311,8 +311,12 @@ def test_the_first_messages_do_not_wait_for_those_behind_them() -> None:
     moved: list[int] = []
     while stored(a) > 0:
         before = int(mover.moved)
+        broker.advance()
         broker.effort.go_on()
         moved.append(int(mover.moved) - before)
+        broker.effort.go_on()
+        assert int(mover.moved) == before + moved[-1], "the disk has a moment for these"
+        broker.tick(int(broker.now) + BREATH, int(broker.wall) + 1)
     assert moved == [FIRST, 2 * FIRST, 4 * FIRST, 100 - 7 * FIRST]
     assert stored(a, "other") == 100
 

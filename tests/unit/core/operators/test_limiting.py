@@ -15,7 +15,7 @@ from entrepot.core.addressing.policy import Policies
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.controls import control
 from entrepot.core.operators.limiting import OCTETS_MOST
-from entrepot.core.ports import UNREAD_SHARE
+from entrepot.core.room import UNREAD_SHARE
 from entrepot.core.sending.flow import BLOCKED, SENT
 from entrepot.core.stages.stage_ledger import SHARE
 from entrepot.model.address import ANYCAST, MULTICAST

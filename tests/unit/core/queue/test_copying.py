@@ -7,7 +7,7 @@ import pytest
 from entrepot.base.environment import MILLISECOND
 from entrepot.core.effort import OCTETS_SHIFT, Effort, Rest
 from entrepot.core.queue.copying import LONG_OCTETS, copied
-from entrepot.core.room import PATIENCE, Room
+from entrepot.core.room import PATIENCE, UNREAD_SHARE, Room
 from entrepot.model.message import Message
 from kit import Reader, Rig
 
@@ -120,7 +120,7 @@ class Waiter(Rest):
 
 def test_whoever_waits_for_room_asks_for_a_turn_once_there_is_some() -> None:
     effort = Effort()
-    room = Room(effort, 100)
+    room = Room(effort, 100 * UNREAD_SHARE)
     waiter = Waiter()
     room.left(101)
     assert room.wait(waiter, 5) == 5 + PATIENCE
