@@ -4,7 +4,8 @@ A notification is a message of CORE without a body: its properties say what happ
 the core announces (`core/events/facts.py`), while a queue is bound to the address: `doorbell` sees to that.
 
 What is told goes out in a turn of the broker's own, in the order in which it happened: a fact is heard in the midst of
-what the core does. A turn sends `TOLD_A_TURN` of them, or a quarter of what waits if that is more. No limit of a
+what the core does. It is the next one, so that another node hears of a temporary queue before a question comes whose
+answer is for it: a client that has to be told of its queue first asks later than that. A turn sends `TOLD_A_TURN` of them, or a quarter of what waits if that is more. No limit of a
 queue holds here: who acts for another broker must not miss anything.
 
 `send_queue_info` tells one queue alone what there is (``sendQueueInfoToQueue``). It stands in the same line as all
@@ -20,6 +21,7 @@ from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
+from entrepot.core.effort import Rest
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import (
     ADDRESS_ADDED,
@@ -50,7 +52,6 @@ from entrepot.core.events.facts import (
 )
 from entrepot.core.queue.consumer import APPLICATION, INCOMING_BRIDGE
 from entrepot.core.queue.queue import Queue
-from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.security.access import BROWSE, CONSUME, CREATE, DELETE, MANAGE, SEND, SUBSCRIBE
 from entrepot.core.sending.handing import hand_out
 from entrepot.model.address import MULTICAST
@@ -174,12 +175,12 @@ class _Told:
         self.filtered: bool = filtered
 
 
-class _Turn(Alarm):
-    def __init__(self, due: int, notifications: Notifications) -> None:
-        super().__init__(due)
-        self.notifications = notifications
+class _Turn(Rest):
+    def __init__(self, notifications: Notifications) -> None:
+        super().__init__()
+        self.notifications: Notifications = notifications
 
-    def ring(self, now: int) -> None:
+    def resume(self) -> None:
         self.notifications.turn()
 
 
@@ -199,6 +200,7 @@ class Notifications(Listener):
         self.elsewhere: Elsewhere = Elsewhere()
         self.waiting: deque[_Told] = deque()
         self.target: Target = Target(address, MULTICAST)
+        self._turn: _Turn = _Turn(self)
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -353,7 +355,7 @@ class Notifications(Listener):
 
     def _wait(self, told: _Told) -> None:
         if not self.waiting:
-            self.broker.timetable.add(_Turn(int(self.broker.now), self))
+            self.broker.effort.later(self._turn)
         self.waiting.append(told)
 
     def turn(self) -> None:
@@ -369,7 +371,7 @@ class Notifications(Listener):
         finally:
             broker.flow.granted = granted
             if waiting:
-                broker.timetable.add(_Turn(int(broker.now), self))
+                broker.effort.later(self._turn)
 
     def _send(self, told: _Told) -> None:
         broker = self.broker
