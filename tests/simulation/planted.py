@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -59,6 +59,7 @@ from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.settling import Settling
 from entrepot.protocols.stomp.transacting import Transacting
 from entrepot.protocols.stomp.writing import Writing
+from entrepot.simulation.campaign import run
 from entrepot.simulation.machine import FusedDisk, Parts
 from entrepot.simulation.network import Link
 
@@ -71,6 +72,9 @@ published = Commit._publish
 replied = Replies.answer
 spent = CoreSubscription.spend
 gave_back = CoreSettling._give_back
+
+
+SEEDS_MAX: Final = 150
 
 
 class Bug(NamedTuple):
@@ -550,3 +554,12 @@ def planted(bug: Bug) -> Iterator[Parts]:
     finally:
         for owner, name, original in before:
             setattr(owner, name, original)
+
+
+def hunt(name: str, first: int) -> None:
+    """Look for one of `BUGS`, from the seed ``first``, then from 1 on; what shows it passes without it."""
+    with planted(BUGS[name]) as parts:
+        seeds = dict.fromkeys([first, *range(1, SEEDS_MAX + 1)])
+        found = next((seed for seed in seeds if run(seed, parts=parts).failed), 0)
+    assert found, f"{SEEDS_MAX} seeds did not find: {name}"
+    assert not run(found).failed, f"seed {found} fails without the bug too"
