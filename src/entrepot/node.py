@@ -154,9 +154,8 @@ class Node:
         await self._take_turn()
         try:
             journal = self._open_journal(loop)
-        except BaseException:
-            if self.standby is not None:
-                await self._hand_over(Signal.FAILED, "the store cannot be opened")
+        except BaseException as error:
+            await self._give_up(error, "the store cannot be opened")
             raise
         try:
             self._start_core(loop, journal)
@@ -166,12 +165,11 @@ class Node:
                 self._hosting.attach(self._run, self.ask_to_stop, partial(stand_in, self.made))
                 await self._hosting.open()
             await listen(self)
-        except BaseException:
-            if self.standby is not None:
-                await self._hand_over(Signal.FAILED, "the broker could not start")
-                raise
-            await self._close()
-            journal.close()
+        except BaseException as error:
+            await self._give_up(error, "the broker could not start")
+            if self.standby is None:
+                await self._close()
+                journal.close()
             raise
         made = self.made
         self.turn.run(made.acceptor.advisories.now_master)
@@ -301,10 +299,16 @@ class Node:
         if self.standby is None:
             return
         if not self.standby.holds() or self.standby.role.role is not Role.ACTIVATING:
-            if self._fencing is None:
-                self._lease_lost("it took longer to read the store back than its lease lasted")
             raise StoreLost(f"the store was lost while it was read back: {self.standby.tenure.lost}")
         self.standby.role.signal(Signal.DRAINS if self.drains else Signal.RECOVERED)
+
+    async def _give_up(self, error: BaseException, why: str) -> None:
+        """The start failed: let others have the store, unless it is another's by now, which then explains the error."""
+        if self.standby is None:
+            return
+        if isinstance(error, StoreLost) and not self.standby.holds() and self._fencing is None:
+            self._lease_lost("it took longer to read the store back than its lease lasted")
+        await self._hand_over(Signal.FAILED, why)
 
     def _lease_lost(self, why: str) -> None:
         """Another broker may be the master: confirm nothing from this moment on, then close."""
