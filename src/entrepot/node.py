@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from entrepot.io.renewing import Renewal
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
+    from entrepot.io.waiting import Successors
 
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
@@ -80,6 +81,7 @@ class Node:
         self._disk: Disk | None = None
         self._retention: Retention | None = None
         self._hosting: Hosting | None = None
+        self._successors: Successors | None = None  # who waits for a shared store
         self._fencing: asyncio.Task[None] | None = None
         self.options: Final = options
         self.plan: Final = planned(options)
@@ -164,6 +166,12 @@ class Node:
             if self._hosting is not None:
                 self._hosting.attach(self._run, self.ask_to_stop, partial(stand_in, self.made))
                 await self._hosting.open()
+            elif self.standby is not None and self.standby.options.connectors:
+                from entrepot.io.waiting import Successors  # noqa: PLC0415 - few brokers need it
+
+                told = partial(stand_in, self.made)
+                self._successors = Successors(self.standby.directory, lambda at: self._run(partial(told, at)))
+                self.standby.more["successor"] = self._successors.known
             await listen(self)
         except BaseException as error:
             await self._give_up(error, "the broker could not start")
@@ -466,6 +474,8 @@ class Node:
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
             self._maintenance.cancel()
+        if self._successors is not None:
+            self._successors.stop()
         if self._reloader is not None:
             self._reloader.stop()
         if self._renewal is not None:

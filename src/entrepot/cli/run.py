@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -300,18 +301,19 @@ def run(
         "--replication-trust": replication_trust,
         "--replication-any-host": replication_any_host,
     }
+    connectors = {} if written is None or written.config is None else written.config.peering.reached_at()
     if ha == "replication":
         from entrepot.cli.replication import of_cluster  # noqa: PLC0415 - few brokers need it
 
         hosting = _hosting(written, colocation)
         shared: SharedStoreOptions | None = of_cluster(
-            copied, locker, lease_duration, status, sharing, hosting=hosting, name=name, slot=slot, written=written
+            copied, locker, lease_duration, status, sharing, connectors, hosting=hosting, name=name, slot=slot
         )
     else:
         for option, value in copied.items():
             if value:
                 raise InvalidOption(f"{option} is about replication", remedy="add --ha replication")
-        shared = shared_store(ha, locker, lease_duration, status, sharing)
+        shared = shared_store(ha, locker, lease_duration, status, sharing, connectors)
     _refuse_nobody(written, shared)
 
     def options() -> NodeOptions:
@@ -484,13 +486,21 @@ def _refuse_nobody(written: NodeOptions | None, shared: SharedStoreOptions | Non
 
 
 def shared_store(
-    ha: str | None, locker: str | None, lease_duration: float | None, status: str | None, sharing: Sharing | None = None
+    ha: str | None,
+    locker: str | None,
+    lease_duration: float | None,
+    status: str | None,
+    sharing: Sharing | None = None,
+    connectors: Mapping[str, str] | None = None,
 ) -> SharedStoreOptions | None:
-    """Return how the store is shared, None when it is not. ``sharing``: what a file says. Raises InvalidOption."""
+    """Return how the store is shared, None when it is not. ``sharing``: what a file says; ``connectors``: where it is.
+
+    Raises InvalidOption.
+    """
     if ha is None and sharing is not None and locker is None and lease_duration is None:
         from entrepot.config import founding  # noqa: PLC0415
 
-        return founding.shared_store(sharing, status or "")
+        return founding.shared_store(sharing, status or "", connectors)
     if ha is None:
         if locker is not None or lease_duration is not None or status is not None:
             raise InvalidOption(
@@ -501,7 +511,8 @@ def shared_store(
     from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions  # noqa: PLC0415
 
     duration = DURATION if lease_duration is None else int(lease_duration * SECOND)
-    return SharedStoreOptions(locker=locker or FILE_LOCKER, lease=LeaseOptions(duration), status=status or "")
+    lease = LeaseOptions(duration)
+    return SharedStoreOptions(locker=locker or FILE_LOCKER, lease=lease, status=status or "", connectors=connectors)
 
 
 def planned(console: str | None, written: NodeOptions | None) -> ConsoleSettings | None:
