@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from entrepot.io.renewing import Renewal
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
-    from entrepot.io.waiting import Successors
 
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
@@ -81,7 +80,6 @@ class Node:
         self._disk: Disk | None = None
         self._retention: Retention | None = None
         self._hosting: Hosting | None = None
-        self._successors: Successors | None = None  # who waits for a shared store
         self._fencing: asyncio.Task[None] | None = None
         self.options: Final = options
         self.plan: Final = planned(options)
@@ -157,27 +155,28 @@ class Node:
         try:
             journal = self._open_journal(loop)
         except BaseException as error:
-            await self._give_up(error, "the store cannot be opened")
+            if self.standby is not None:
+                await self._hand_over(Signal.FAILED, "the store cannot be opened", error)
             raise
         try:
             self._start_core(loop, journal)
             self._recovered()
-            serve_the_rest(self)
+            if not self.drains and self.broker.notes.of("drain"):  # a backup began to give it away: nobody came yet
+                from entrepot.io.contacts import serve_the_rest_of  # noqa: PLC0415 - few brokers need it
+
+                serve_the_rest_of(self.turn, self.broker, self.made.draining)
             if self._hosting is not None:
                 self._hosting.attach(self._run, self.ask_to_stop, partial(stand_in, self.made))
                 await self._hosting.open()
-            elif self.standby is not None and self.standby.options.connectors:
-                from entrepot.io.waiting import Successors  # noqa: PLC0415 - few brokers need it
-
-                told = partial(stand_in, self.made)
-                self._successors = Successors(self.standby.directory, lambda at: self._run(partial(told, at)))
-                self.standby.more["successor"] = self._successors.known
+            elif self.standby is not None:
+                self.standby.waiting.serve(lambda at: self._run(partial(stand_in, self.made, at)))
             await listen(self)
         except BaseException as error:
-            await self._give_up(error, "the broker could not start")
-            if self.standby is None:
-                await self._close()
-                journal.close()
+            if self.standby is not None:
+                await self._hand_over(Signal.FAILED, "the broker could not start", error)
+                raise
+            await self._close()
+            journal.close()
             raise
         made = self.made
         self.turn.run(made.acceptor.advisories.now_master)
@@ -310,14 +309,6 @@ class Node:
             raise StoreLost(f"the store was lost while it was read back: {self.standby.tenure.lost}")
         self.standby.role.signal(Signal.DRAINS if self.drains else Signal.RECOVERED)
 
-    async def _give_up(self, error: BaseException, why: str) -> None:
-        """The start failed: let others have the store, unless it is another's by now, which then explains the error."""
-        if self.standby is None:
-            return
-        if isinstance(error, StoreLost) and not self.standby.holds() and self._fencing is None:
-            self._lease_lost("it took longer to read the store back than its lease lasted")
-        await self._hand_over(Signal.FAILED, why)
-
     def _lease_lost(self, why: str) -> None:
         """Another broker may be the master: confirm nothing from this moment on, then close."""
         assert self.standby is not None
@@ -327,8 +318,11 @@ class Node:
             self._fencing = asyncio.get_running_loop().create_task(self._carry_out(effects, why))
         self.ask_to_stop(why)
 
-    async def _hand_over(self, signal: Signal, why: str) -> None:
+    async def _hand_over(self, signal: Signal, why: str, error: BaseException | None = None) -> None:
+        """Let others have the store. ``error``: of a start; another broker that has it by now explains a lost one."""
         assert self.standby is not None
+        if isinstance(error, StoreLost) and not self.standby.holds() and self._fencing is None:
+            self._lease_lost("it took longer to read the store back than its lease lasted")
         if self._fencing is not None:
             await self._fencing
             return
@@ -474,8 +468,6 @@ class Node:
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
             self._maintenance.cancel()
-        if self._successors is not None:
-            self._successors.stop()
         if self._reloader is not None:
             self._reloader.stop()
         if self._renewal is not None:
@@ -603,12 +595,3 @@ async def listen(node: Node) -> None:
         inner = node._listener(Listening(node.options.process.inner, no_option, SPOKEN), Dialects())
         await inner.open()
         node.listeners.append(inner)
-
-
-def serve_the_rest(node: Node) -> None:
-    """Let a broker that serves have what a backup began to give away, before anybody comes."""
-    if node.drains or not node.broker.notes.of("drain"):
-        return
-    from entrepot.io.contacts import serve_the_rest_of  # noqa: PLC0415 - few brokers need it
-
-    serve_the_rest_of(node.turn, node.broker, node.made.draining)

@@ -18,7 +18,7 @@ from entrepot.io.secret_file import read_secret
 
 if TYPE_CHECKING:
     from entrepot.cli.backups import Slot
-    from entrepot.config.model import Colocation, Sharing
+    from entrepot.config.model import Colocation, Copying, Sharing
 
 KEPT: Final = 2
 
@@ -60,17 +60,15 @@ def replicated(
         copies_min=2 if given["--copies"] is None else given["--copies"],
         bandwidth=given["--copy-limit"] or 0,
         secret=_secret(given["--replication-secret"]),
-        patience=PATIENCE if copies is None or not copies.patience else copies.patience,
-        kept=KEPT if copies is None else copies.kept,
         certificate=str(given["--replication-certificate"] or ""),
         key=str(given["--replication-key"] or ""),
         trust=str(given["--replication-trust"] or ""),
         verify_host=not given["--replication-any-host"],
         by_lock=bool(given.get("--replication-by-lock")),
-        group="" if copies is None else copies.group,
-        owns=part == PRIMARY and not (copies is not None and copies.peers),
+        **_written(copies, part),
     )
-    _refuse_votes(-1 if copies is None else copies.quorum, locker)
+    if copies is not None:
+        _refuse_votes(copies.quorum, locker)
     if options.copies_min > 1 + len(options.peers):
         raise InvalidOption(
             f"{options.copies_min} copies cannot be had from {1 + len(options.peers)} brokers",
@@ -113,6 +111,14 @@ def of_cluster(
 
         given, locker = colocated(given, locker, sharing, hosting, name, slot)
     return replicated(given, locker, lease_duration, status, sharing, connectors)
+
+
+def _written(copies: Copying | None, part: str) -> dict[str, Any]:
+    """Return what a file says of copies, by the names of `ReplicationOptions`."""
+    if copies is None:
+        return {"kept": KEPT, "owns": part == PRIMARY}
+    owns = part == PRIMARY and not copies.peers
+    return {"kept": copies.kept, "patience": copies.patience or PATIENCE, "group": copies.group, "owns": owns}
 
 
 def _refuse_votes(quorum: int, locker: str) -> None:

@@ -151,8 +151,36 @@ class Successors:
             self._ends.wait(LOOK_EVERY)
 
     def _found(self, note: Note | None) -> None:
+        if self._ends.is_set():
+            return
         self._who = "" if note is None else note.who
         connectors: Connectors = {} if note is None else note.connectors
-        if connectors != self._known and not self._ends.is_set():
+        if connectors != self._known:
             self._known = connectors
             self._told(connectors)
+
+
+class Waiting:
+    """Both sides of one broker: it waits, and then it serves and looks who waits."""
+
+    def __init__(self, directory: Path, mine: Record, connectors: Connectors) -> None:
+        """``connectors``: none where no client is to be told, and then nothing is said and nobody looked for."""
+        self._directory: Final = directory
+        self._reached: Final = bool(connectors)
+        self._successors: Successors | None = None
+        self.waits: Final = Waits(directory, mine, connectors)
+
+    def serve(self, told: Callable[[Connectors], object]) -> None:
+        """It serves from now on: ``told`` is called when somebody else would take over."""
+        if self._reached:
+            self._successors = Successors(self._directory, told)
+
+    def successor(self) -> str:
+        """Return the name of the broker that clients are told of; "" for none."""
+        return "" if self._successors is None else self._successors.known()
+
+    def over(self) -> None:
+        """It neither waits nor serves."""
+        self.waits.over()
+        if self._successors is not None:
+            self._successors.stop()
