@@ -94,7 +94,8 @@ async def aside(look_at: Callable[[], T]) -> T:
             loop.call_soon_threadsafe(settle, found)
 
     threading.Thread(target=look, name="a store", daemon=True).start()
-    return await asyncio.wait_for(told, LOOK_PATIENCE)
+    async with asyncio.timeout(LOOK_PATIENCE):
+        return await told
 
 
 async def looked(look_at: Callable[[], str]) -> str:
