@@ -154,21 +154,26 @@ class Node:
         await self._take_turn()
         try:
             journal = self._open_journal(loop)
-        except BaseException:
+        except BaseException as error:
             if self.standby is not None:
-                await self._hand_over(Signal.FAILED, "the store cannot be opened")
+                await self._hand_over(Signal.FAILED, "the store cannot be opened", error)
             raise
         try:
             self._start_core(loop, journal)
             self._recovered()
-            serve_the_rest(self)
+            if not self.drains and self.broker.notes.of("drain"):  # a backup began to give it away: nobody came yet
+                from entrepot.io.contacts import serve_the_rest_of  # noqa: PLC0415 - few brokers need it
+
+                serve_the_rest_of(self.turn, self.broker, self.made.draining)
             if self._hosting is not None:
                 self._hosting.attach(self._run, self.ask_to_stop, partial(stand_in, self.made))
                 await self._hosting.open()
+            elif self.standby is not None:
+                self.standby.waiting.serve(lambda at: self._run(partial(stand_in, self.made, at)))
             await listen(self)
-        except BaseException:
+        except BaseException as error:
             if self.standby is not None:
-                await self._hand_over(Signal.FAILED, "the broker could not start")
+                await self._hand_over(Signal.FAILED, "the broker could not start", error)
                 raise
             await self._close()
             journal.close()
@@ -301,8 +306,6 @@ class Node:
         if self.standby is None:
             return
         if not self.standby.holds() or self.standby.role.role is not Role.ACTIVATING:
-            if self._fencing is None:
-                self._lease_lost("it took longer to read the store back than its lease lasted")
             raise StoreLost(f"the store was lost while it was read back: {self.standby.tenure.lost}")
         self.standby.role.signal(Signal.DRAINS if self.drains else Signal.RECOVERED)
 
@@ -315,8 +318,11 @@ class Node:
             self._fencing = asyncio.get_running_loop().create_task(self._carry_out(effects, why))
         self.ask_to_stop(why)
 
-    async def _hand_over(self, signal: Signal, why: str) -> None:
+    async def _hand_over(self, signal: Signal, why: str, error: BaseException | None = None) -> None:
+        """Let others have the store. ``error``: of a start; another broker that has it by now explains a lost one."""
         assert self.standby is not None
+        if isinstance(error, StoreLost) and not self.standby.holds() and self._fencing is None:
+            self._lease_lost("it took longer to read the store back than its lease lasted")
         if self._fencing is not None:
             await self._fencing
             return
@@ -589,12 +595,3 @@ async def listen(node: Node) -> None:
         inner = node._listener(Listening(node.options.process.inner, no_option, SPOKEN), Dialects())
         await inner.open()
         node.listeners.append(inner)
-
-
-def serve_the_rest(node: Node) -> None:
-    """Let a broker that serves have what a backup began to give away, before anybody comes."""
-    if node.drains or not node.broker.notes.of("drain"):
-        return
-    from entrepot.io.contacts import serve_the_rest_of  # noqa: PLC0415 - few brokers need it
-
-    serve_the_rest_of(node.turn, node.broker, node.made.draining)

@@ -13,8 +13,10 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import core_clients
 import ours
 import pytest
+from copies_clients import WELL, JavaCore
 from test_java_client import Program
 from test_java_client import unavailable as java_unavailable
 
@@ -22,6 +24,7 @@ from entrepot.base.errors import TransactionRolledBack
 from entrepot.client.connection import connect
 from entrepot.protocols.conversing.modes import Acknowledge
 from pairs import PATIENCE, BrokerProcess, drain, free_port, until
+from promised import History
 from promises import never
 
 stomp = pytest.importorskip("stomp")
@@ -303,3 +306,45 @@ def test_stomp_py_reconnects_through_haproxy(pair: Pair, tmp_path: Path) -> None
     twice = [body for body, times in found.items() if times > 1]
     with never():
         assert len(twice) <= KILLS, f"only what a kill left without an answer may have been sent twice: {twice}"
+
+
+XML = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>{name}</name>
+<security-enabled>false</security-enabled><cluster-user>nodes</cluster-user><cluster-password>secret</cluster-password>
+<journal-directory>{home}/journal</journal-directory>
+<connectors><connector name="own">tcp://127.0.0.1:{core}</connector></connectors>
+<cluster-connections><cluster-connection name="pair"><connector-ref>own</connector-ref></cluster-connection>
+</cluster-connections><ha-policy><shared-store><{part}/></shared-store></ha-policy>
+<acceptors><acceptor name="core">tcp://127.0.0.1:{core}?protocols=CORE</acceptor></acceptors>
+</core></configuration>
+"""
+
+
+def shared(home: Path, part: str, core: int) -> BrokerProcess:
+    file = home / f"{part}.xml"
+    file.write_text(XML.format(name=part, home=home, part=part, core=core))
+    place = f"tcp://127.0.0.1:{core}?protocols=CORE"
+    return BrokerProcess(home / "data", part, home, str(file), "--listen", place)
+
+
+@pytest.mark.skipif(bool(java_unavailable()), reason=f"Java clients: {java_unavailable()}")
+def test_a_java_client_of_core_is_told_of_the_backup_of_a_shared_store(tmp_path: Path) -> None:
+    """It knows one place, that of the primary; the other one it has from the topology."""
+    ports = [free_port(), free_port()]
+    brokers = [shared(tmp_path, "primary", ports[0])]
+    until(brokers[0].serves, "the primary serves")
+    brokers.append(shared(tmp_path, "backup", ports[1]))
+    until(lambda: brokers[0].facts().get("successor") == "backup", "the primary knows who waits")
+    url = f"(tcp://127.0.0.1:{ports[0]})?ha=true&reconnectAttempts=-1&retryInterval=100&callTimeout=10000"
+    command = core_clients.Program(core_clients.SAME).command("Rounds", url)
+    client = JavaCore(command, "going", tmp_path / "core.log")
+    try:
+        until(lambda: client.going() > 50, "messages flow")
+        brokers[0].kill()
+        until(brokers[1].serves, "the backup takes over")
+        before = client.going()
+        until(lambda: client.going() > before + 50, "messages flow again", 60)
+        assert client.end(History()) == [f"core: {WELL}"]
+    finally:
+        client.close()
+        for broker in brokers:
+            broker.clear()

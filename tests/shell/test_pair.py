@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -15,7 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from entrepot.cli.serving import serve_alone
+from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.role import Role
 from entrepot.io.ledger import Ledger
+from entrepot.io.standby import Standby
+from entrepot.node_options import NodeOptions
 from pairs import (
     PATIENCE,
     ROUNDS,
@@ -93,6 +99,21 @@ def test_a_master_that_was_paused_finds_out_and_becomes_the_backup(start: Start)
     producer.stop()
     assert "is not the master any more" in second.text()
     kept(producer, first.port)
+
+
+def test_who_loses_the_lease_while_the_journal_is_read_back_begins_anew(tmp_path: Path) -> None:
+    shared = SharedStoreOptions()
+
+    async def main() -> None:
+        standby = Standby(tmp_path, "alpha", shared)
+        await standby.win()
+        standby.tenure.lose("it stood still")  # what reads the journal back finds out, at its end
+        options = NodeOptions(name="alpha", data=tmp_path, shared=shared, listen=["stomp://127.0.0.1:0"])
+        assert await serve_alone(options, standby, None), "it begins anew"
+        assert standby.role.role is Role.FENCED
+
+    asyncio.run(main())
+    assert [line["event"] for line in Ledger(tmp_path).read()] == ["master", "lost"], "what is lost is not handed over"
 
 
 @pytest.mark.timeout(60 + 30 * ROUNDS)

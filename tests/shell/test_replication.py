@@ -15,6 +15,7 @@ import pytest
 from certificates import Certificates
 from click.testing import CliRunner
 
+from entrepot.cli.data import data
 from entrepot.cli.ha import ha
 from entrepot.ha.failback import RETURNS_MAX
 from entrepot.journal.overflow import CHECK, STRETCH
@@ -216,6 +217,49 @@ def test_a_store_of_its_own_is_refused_by_name(copies: Copies, tmp_path: Path) -
     assert not second.in_sync()
     until(lambda: first.text().count("refuses a replica") > 2, "it has come again, four times at least")
     assert second.text().count("has a store of its own") == 1
+    status = CliRunner().invoke(ha, ["status", f"http://127.0.0.1:{second.status}"]).output
+    assert "beta has a store of its own" in status
+
+
+GROUP = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
+<security-enabled>false</security-enabled><ha-policy><replication>{part}</replication></ha-policy></core></configuration>
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("parts", "why", "remedy"),
+    [
+        (
+            ("<primary/>", "<primary/>"),
+            "alpha and beta are both configured as the primary of this store, which has one",
+            "say --part backup",
+        ),
+        (
+            ("<primary><group-name>red</group-name></primary>", "<backup><group-name>blue</group-name></backup>"),
+            "beta is of the group 'blue', alpha of the group 'red': they are no pair",
+            "give both the same group-name",
+        ),
+    ],
+)
+def test_what_is_no_pair_is_refused_with_the_reason(
+    copies: Copies, tmp_path: Path, parts: tuple[str, str], why: str, remedy: str
+) -> None:
+    files = [tmp_path / "alpha.xml", tmp_path / "beta.xml"]
+    for file, part in zip(files, parts, strict=True):
+        file.write_text(GROUP.format(part=part))
+    first = copies.start(0, str(files[0]))
+    until(first.serves, "the first is primary")
+    second = copies.start(1, str(files[1]))
+    until(lambda: why in second.text(), "it is refused")
+    assert remedy in second.text()
+    assert why in first.text()
+    assert why in CliRunner().invoke(ha, ["status", f"http://127.0.0.1:{second.status}"]).output
+    assert not list((tmp_path / "store1").glob("journal/*.seg")), "nothing was copied"
+    files[1].write_text(GROUP.format(part=parts[0].replace("primary", "backup")))
+    second.stop()
+    second = copies.start(1, str(files[1]))
+    until(second.in_sync, "mended, it is a copy")
 
 
 @pytest.mark.timeout(120)
@@ -541,7 +585,22 @@ def test_an_operator_says_which_copy_counts(copies: Copies) -> None:
     until(second.serves, "it serves on an operator's word")
     first = copies.start(0, "--copies", "1")
     until(first.in_sync, "the one with the longer history is made its copy")
-    assert list((copies.folder / "store0").glob("oldreplica.*")), "what it had is set aside"
+    (aside,) = (copies.folder / "store0").glob("oldreplica.*")
+    (kept_file,) = (each for each in aside.iterdir() if each.suffix == ".seg")
+    differs = f"{kept_file.name} from octet "
+    assert f"alpha had what beta has not, or has otherwise: {differs}" in first.text()
+    status = CliRunner().invoke(ha, ["status", f"http://127.0.0.1:{first.status}"]).output
+    assert f"is kept in {aside}: {differs}" in status
+    history = CliRunner().invoke(ha, ["history", str(copies.folder / "lock")]).output
+    assert [line for line in history.splitlines() if "kept aside" in line and differs in line]
+    assert b"p399" in kept_file.read_bytes()
+    printed = CliRunner().invoke(data, ["print", str(aside)])
+    assert printed.exit_code == 0 and f"{kept_file.name}:" in printed.output  # noqa: PT018 - both say it works
+    first.stop()
+    again = copies.start(0, "--copies", "1")
+    until(again.in_sync, "it is in sync, as before")
+    assert again.facts()["replication"]["differed"].startswith(differs), "a restart forgets nothing"
+    assert len(list((copies.folder / "store0").glob("oldreplica.*"))) == 1
 
 
 OTHER_BUILD = ROOT / "src" if COMPILED in os.environ.get("PYTHONPATH", "") else ROOT / COMPILED

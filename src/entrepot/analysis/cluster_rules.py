@@ -299,6 +299,26 @@ def pairs(network: Network) -> Iterator[Issue]:
             )
 
 
+def rivals(network: Network) -> Iterator[Issue]:
+    """Find primaries of one pair, and votes that cannot be had."""
+    first: dict[str, tuple[Member, Part]] = {}
+    nodes = len(network.nodes)
+    for member in network.members:
+        part = member.part
+        if part is None or not part.replicates:
+            continue
+        if part.quorum > nodes > 1:
+            what = f"quorum-size of {member.name} is {part.quorum}, and these files are of {nodes} nodes: no vote of "
+            what += "Artemis can ever be won"
+            yield Issue(Severity.WARNING, part.spot, what, f"at most {nodes}; here a lease decides, and nobody votes")
+        if part.backup or not part.group:
+            continue
+        other, said = first.setdefault(part.group, (member, part))
+        if other is not member and not (part.peers and part.peers == said.peers):
+            what = f"{other.name} and {member.name} are both the primary of the group {part.group!r}, which has one"
+            yield Issue(Severity.ERROR, part.spot, what, "<backup> for one of them, or one coordination-id for both")
+
+
 def _is_backup(member: Member) -> bool:
     return member.part is not None and member.part.backup
 
@@ -336,4 +356,5 @@ CLUSTER_RULES: Final[tuple[Callable[[Network], Iterable[Issue]], ...]] = (
     stranded,
     deduplication,
     pairs,
+    rivals,
 )

@@ -249,7 +249,14 @@ class Cluster:
         part = self.peering.part
         if part is None:
             return None
-        return Part(backup=part.backup, replicates=part.replicates, group=part.group, spot=self.spot(part.at))
+        return Part(
+            backup=part.backup,
+            replicates=part.replicates,
+            group=part.group,
+            peers=part.peers,
+            quorum=part.quorum,
+            spot=self.spot(part.at),
+        )
 
 
 def _address(text: str) -> Address | None:

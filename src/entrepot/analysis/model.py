@@ -231,6 +231,8 @@ class Part(Struct, frozen=True, kw_only=True):
     backup: bool
     replicates: bool = False
     group: str = ""
+    peers: str = ""  # primaries with this id take turns
+    quorum: int = -1  # votes that are asked for
     spot: Spot = Spot()
 
 

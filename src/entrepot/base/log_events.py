@@ -367,6 +367,20 @@ EVENTS: Final = {
             "%s does not say whose copy it is: %r",
             "a note of a hosted copy cannot be read: that copy is not gone on with",
         ),
+        LogEvent(
+            "LOG-5032",
+            "entrepot.ha",
+            "%s had what %s has not, or has otherwise: %s; it is kept in %s and was not merged: "
+            "`entrepot data print` shows it",
+            "a history that lost, or what was settled and compacted since; `entrepot ha status` and `history` have it",
+        ),
+        LogEvent(
+            "LOG-5033",
+            "entrepot.ha",
+            "%s goes on with no copies that it hosts: the cluster-password is masked, which is not read",
+            "of a node with `<colocated>`, while it waits for its own store: write the password as it is, in a file "
+            "that only the owner may read",
+        ),
     ),
     "Console, clients, pipeline": (
         LogEvent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ WILDCARDS: Final = ("", "0.0.0.0", "::", "[::]")
 BY_LOCK: Final = "--replication-by-lock"
 """Not an option that anybody gives: places where copies of several stores answer are dialled, so the lock decides."""
 DEFAULT: Final = "entrepot"  # the name of a lock that has none
+
+log: Final = logging.getLogger("entrepot.ha")
 
 
 class Slot(NamedTuple):
@@ -50,7 +53,13 @@ def housing(colocation: Colocation | None, written: NodeOptions | None, standby:
     """
     peering = None if written is None or written.config is None else written.config.peering
     copy = standby.copy
-    if colocation is None or copy is None or peering is None or not peering.clusters or peering.masked:
+    if colocation is None or copy is None or peering is None or not peering.clusters:
+        return None
+    if peering.masked:
+        log.warning(
+            "%s goes on with no copies that it hosts: the cluster-password is masked, which is not read",
+            standby.mine.name,
+        )
         return None
     from entrepot.io.colocated import Housing, closed_by  # noqa: PLC0415 - few brokers need it
 

@@ -19,6 +19,7 @@ import click
 from entrepot.base.errors import BodyLost, CorruptJournal, StorageError, StoreLocked, StoreUnusable
 from entrepot.cli.lazy import LazyGroup
 from entrepot.cli.output import output_option, show, to_json
+from entrepot.io.copying import ASIDE
 from entrepot.io.lock import HELD, holder_of, unusable
 from entrepot.journal.index import segment_range
 from entrepot.journal.names import BATCH_MARK, segment_files
@@ -65,14 +66,17 @@ class Spectacles(JournalPort):
         self.dropped: dict[str, None] = {}
         self.changed: dict[str, bytes] = {}
         self.orphans: list[int] = []
-        if not (directory / "journal").is_dir():
+        self.folder = directory / "journal"
+        if not self.folder.is_dir() and ASIDE.fullmatch(directory.name):
+            self.folder = directory  # what a copy had that its primary had not: files, side by side
+        if not self.folder.is_dir():
             raise StoreUnusable(
                 f"{directory} holds no journal", remedy="name the directory that `entrepot run --data` was given"
             )
 
     def names(self) -> list[str]:
         """Return the names of segments and scratch files, but for those that recovery dropped."""
-        found = sorted(path.name for path in (self.directory / "journal").iterdir())
+        found = sorted(path.name for path in self.folder.iterdir())
         return [name for name in found if name.endswith((".seg", SCRATCH)) and name not in self.dropped]
 
     def size(self, name: str) -> int:
@@ -133,7 +137,7 @@ class Spectacles(JournalPort):
         self.orphans.append(int(blob_id))
 
     def _path(self, name: str) -> Path:
-        return self.directory / "journal" / name
+        return self.folder / name
 
 
 class Data(LazyGroup):

@@ -81,7 +81,8 @@ def status(*, place: str, output: str) -> None:
     DIR is the --data of the brokers, or the directory that the persistence adapter of activemq.xml names. It looks on
     for a moment, to see whether the master gives signs of life.
 
-    The primary of a replicated store, at URL, says of each of its replicas how far it is, and how far it is behind.
+    The primary of a replicated store, at URL, says of each of its replicas how far it is, and how far it is behind. A
+    replica says why it is refused, and what it had that its primary has not (kept in oldreplica.N, never merged).
     """
     if place.startswith(("http://", "https://")):
         rows = _asked(place)
@@ -189,6 +190,10 @@ def _asked(url: str) -> list[dict[str, Any]]:
         note = _given_away(facts["drain"])
     elif copied.get("refusal"):
         note = f"{note}; it may not be primary: {copied['refusal']}"
+    if copied.get("refused"):
+        note = f"{note}; it is no copy: {copied['refused']}"
+    if copied.get("differed"):
+        note = f"{note}; what it had and its primary has not is kept in {copied['aside']}: {copied['differed']}"
     row = {
         "broker": facts["broker"],
         "role": facts["role"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import SECOND
 from entrepot.base.errors import InvalidOption
-from entrepot.ha.lease import BACKUP, DURATION, EITHER, LeaseOptions
+from entrepot.ha.lease import BACKUP, DURATION, EITHER, PRIMARY, LeaseOptions
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
 from entrepot.ha.replication_options import PATIENCE, ReplicationOptions
 from entrepot.ha.standing import SYNCED
@@ -18,8 +18,7 @@ from entrepot.io.secret_file import read_secret
 
 if TYPE_CHECKING:
     from entrepot.cli.backups import Slot
-    from entrepot.config.model import Colocation, Sharing
-    from entrepot.node_options import NodeOptions
+    from entrepot.config.model import Colocation, Copying, Sharing
 
 KEPT: Final = 2
 
@@ -34,7 +33,7 @@ def replicated(
 ) -> SharedStoreOptions:
     """Return how the store is replicated. ``given``: option -> value, None or empty where it was not given.
 
-    ``sharing``: what a file says; options win. ``connectors``: as in `ReplicationOptions`.
+    ``sharing``: what a file says; options win. ``connectors``: as in `SharedStoreOptions`.
 
     Raises InvalidOption.
     """
@@ -53,6 +52,7 @@ def replicated(
         )
     locker = locker or (FILE_LOCKER if sharing is None else sharing.locker)
     lock_directory(locker)
+    part, failback, restart = _part(given, sharing)
     options = ReplicationOptions(
         listen=given["--replication"],
         peers=tuple(given["--peer"]),
@@ -60,15 +60,15 @@ def replicated(
         copies_min=2 if given["--copies"] is None else given["--copies"],
         bandwidth=given["--copy-limit"] or 0,
         secret=_secret(given["--replication-secret"]),
-        patience=PATIENCE if copies is None or not copies.patience else copies.patience,
-        kept=KEPT if copies is None else copies.kept,
         certificate=str(given["--replication-certificate"] or ""),
         key=str(given["--replication-key"] or ""),
         trust=str(given["--replication-trust"] or ""),
         verify_host=not given["--replication-any-host"],
         by_lock=bool(given.get("--replication-by-lock")),
-        connectors=connectors,
+        **_written(copies, part),
     )
+    if copies is not None:
+        _refuse_votes(copies.quorum, locker)
     if options.copies_min > 1 + len(options.peers):
         raise InvalidOption(
             f"{options.copies_min} copies cannot be had from {1 + len(options.peers)} brokers",
@@ -76,7 +76,6 @@ def replicated(
         )
     check_places(options)
     duration = DURATION if lease_duration is None else int(lease_duration * SECOND)
-    part, failback, restart = _part(given, sharing)
     return SharedStoreOptions(
         locker=locker,
         lease=LeaseOptions(duration),
@@ -86,6 +85,7 @@ def replicated(
         restart_backup=restart,
         drains=gives_away(options, sharing, part),
         replication=options,
+        connectors=connectors,
     )
 
 
@@ -95,23 +95,44 @@ def of_cluster(
     lease_duration: float | None,
     status: str | None,
     sharing: Sharing | None,
+    connectors: Mapping[str, str],
     *,
     hosting: Colocation | None,
     name: str,
     slot: Slot | None,
-    written: NodeOptions | None,
 ) -> SharedStoreOptions:
     """Return what `replicated` does, for a node that hosts copies of others as ``hosting`` says; None for no such node.
 
-    ``name``: of this broker; ``slot``: which of those copies it is itself, None for the node; ``written``: by
-    its file, None where it has none. Raises InvalidOption.
+    ``name``: of this broker; ``slot``: which of those copies it is itself, None for the node.
+    Raises InvalidOption.
     """
     if hosting is not None:
         from entrepot.cli.backups import colocated  # noqa: PLC0415 - few brokers need it
 
         given, locker = colocated(given, locker, sharing, hosting, name, slot)
-    connectors = {} if written is None or written.config is None else written.config.peering.reached_at()
     return replicated(given, locker, lease_duration, status, sharing, connectors)
+
+
+def _written(copies: Copying | None, part: str) -> dict[str, Any]:
+    """Return what a file says of copies, by the names of `ReplicationOptions`."""
+    if copies is None:
+        return {"kept": KEPT, "owns": part == PRIMARY}
+    owns = part == PRIMARY and not copies.peers
+    return {"kept": copies.kept, "patience": copies.patience or PATIENCE, "group": copies.group, "owns": owns}
+
+
+def _refuse_votes(quorum: int, locker: str) -> None:
+    """Raise InvalidOption where ``quorum`` votes can never be had from the voters of ``locker``."""
+    if quorum <= 0 or not locker.startswith("quorum:"):
+        return
+    from entrepot.io.quorum import Place  # noqa: PLC0415 - few brokers have voters
+
+    voters = len(Place(locker).addresses)
+    if quorum > voters:
+        raise InvalidOption(
+            f"quorum-size asks for {quorum} votes, and --locker names {voters} voters: nobody could become primary",
+            remedy="take quorum-size out (a majority of them decides), or name more voters",
+        )
 
 
 def _part(given: Mapping[str, Any], sharing: Sharing | None) -> tuple[str, bool, bool]:

@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
-from entrepot.base.environment import GIB, MIB, SECOND
+from entrepot.base.environment import GIB, MIB
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.base.provenance import DEFAULT, Said
 from entrepot.cli.arguments import read_connectors, read_draws, read_settings, read_users
 from entrepot.cli.backups import Slot, housing, slot_of
 from entrepot.cli.log_options import log_options
 from entrepot.cli.replicas import FILE, replication_options
+from entrepot.cli.sharing import reached_at, shared_store
 from entrepot.cli.telemetry import otlp_options, telemetry
 from entrepot.cli.values import SIZE
 
 if TYPE_CHECKING:
     from entrepot.cli.pinger import Pinger
     from entrepot.config.console import ConsoleSettings
-    from entrepot.config.model import Colocation, Sharing
+    from entrepot.config.model import Colocation
     from entrepot.config.processes import Process
     from entrepot.config.reading import Reading
     from entrepot.ha.options import SharedStoreOptions
@@ -300,18 +301,16 @@ def run(
         "--replication-trust": replication_trust,
         "--replication-any-host": replication_any_host,
     }
+    connectors = reached_at(written)
     if ha == "replication":
         from entrepot.cli.replication import of_cluster  # noqa: PLC0415 - few brokers need it
 
         hosting = _hosting(written, colocation)
         shared: SharedStoreOptions | None = of_cluster(
-            copied, locker, lease_duration, status, sharing, hosting=hosting, name=name, slot=slot, written=written
+            copied, locker, lease_duration, status, sharing, connectors, hosting=hosting, name=name, slot=slot
         )
     else:
-        for option, value in copied.items():
-            if value:
-                raise InvalidOption(f"{option} is about replication", remedy="add --ha replication")
-        shared = shared_store(ha, locker, lease_duration, status, sharing)
+        shared = shared_store(ha, copied, locker, lease_duration, status, sharing, connectors)
     _refuse_nobody(written, shared)
 
     def options() -> NodeOptions:
@@ -481,27 +480,6 @@ def _refuse_nobody(written: NodeOptions | None, shared: SharedStoreOptions | Non
         from entrepot.config.clusters import refuse_nobody  # noqa: PLC0415 - few brokers need it
 
         refuse_nobody(written.config.peering)
-
-
-def shared_store(
-    ha: str | None, locker: str | None, lease_duration: float | None, status: str | None, sharing: Sharing | None = None
-) -> SharedStoreOptions | None:
-    """Return how the store is shared, None when it is not. ``sharing``: what a file says. Raises InvalidOption."""
-    if ha is None and sharing is not None and locker is None and lease_duration is None:
-        from entrepot.config import founding  # noqa: PLC0415
-
-        return founding.shared_store(sharing, status or "")
-    if ha is None:
-        if locker is not None or lease_duration is not None or status is not None:
-            raise InvalidOption(
-                "--locker, --lease-duration and --status are about a shared store", remedy="add --ha shared-store"
-            )
-        return None
-    from entrepot.ha.lease import DURATION, LeaseOptions  # noqa: PLC0415
-    from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions  # noqa: PLC0415
-
-    duration = DURATION if lease_duration is None else int(lease_duration * SECOND)
-    return SharedStoreOptions(locker=locker or FILE_LOCKER, lease=LeaseOptions(duration), status=status or "")
 
 
 def planned(console: str | None, written: NodeOptions | None) -> ConsoleSettings | None:

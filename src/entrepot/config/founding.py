@@ -6,7 +6,7 @@ every start.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from entrepot.base.errors import InvalidOption, Refused
@@ -27,8 +27,8 @@ from entrepot.model.predicate import compile_selector
 from entrepot.protocols.openwire.advisories import Advisories
 
 
-def shared_store(sharing: Sharing, status: str = "") -> SharedStoreOptions:
-    """Return how the store is shared, as `io/standby.py` wants it. Raises InvalidOption."""
+def shared_store(sharing: Sharing, status: str = "", connectors: Mapping[str, str] | None = None) -> SharedStoreOptions:
+    """Return how the store is shared, as `io/standby.py` wants it; ``connectors`` as there. Raises InvalidOption."""
     if sharing.copies is not None:
         raise InvalidOption(
             "the file says <replication>, and not where replicas connect",
@@ -45,6 +45,7 @@ def shared_store(sharing: Sharing, status: str = "") -> SharedStoreOptions:
         drains=sharing.drains,
         holder=sharing.holder,
         twins=sharing.twins,
+        connectors=connectors,
     )
 
 

@@ -128,11 +128,15 @@ class RetentionOptions(Struct, frozen=True):
 class Copying(Struct, frozen=True, kw_only=True):
     """Each broker has a store of its own, a copy of the primary's: see `ha/replication.py`.
 
-    ``kept``: how many old copies, -1 for all. ``patience``: ns that a replica has for an answer.
+    ``kept``: how many old copies, -1 for all. ``patience``: ns that a replica has for an answer. ``group``: brokers of
+    one store have the same. ``peers``: none of them has a claim. ``quorum``: votes that are asked for, -1: a majority.
     """
 
     kept: int = 2
     patience: Duration = 0
+    group: str = ""
+    peers: bool = False
+    quorum: int = -1
 
 
 class Sharing(Struct, frozen=True, kw_only=True):

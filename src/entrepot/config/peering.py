@@ -149,12 +149,17 @@ class BridgeEntry(Struct, frozen=True, kw_only=True):
 
 
 class PartEntry(Struct, frozen=True, kw_only=True):
-    """The HA policy of Artemis: which broker of a pair it is. ``replicates``: it copies the store, and shares none."""
+    """The HA policy of Artemis: which broker of a pair it is. ``replicates``: it copies the store, and shares none.
+
+    ``peers``: primaries with this id take turns (coordination-id). ``quorum``: votes that are asked for, -1 for half.
+    """
 
     backup: bool
     replicates: bool
     group: str
     at: Position
+    peers: str = ""
+    quorum: int = -1
 
 
 class AccountsEntry(Struct, frozen=True, kw_only=True):

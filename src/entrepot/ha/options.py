@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import Fault
@@ -24,6 +25,8 @@ class SharedStoreOptions:
     - ``allow_failback``: an active backup gives the store back when a primary asks for it.
     - ``restart_backup``: a backup that gave it back waits again, instead of ending.
     - ``drains``: a backup that takes over serves nobody, and gives all to another broker (``scale-down``).
+    - ``connectors``: where clients of CORE find this broker when it serves, a URI for each cluster connection: they
+      are told of it while it waits, and could take over (artemis.md 1.22).
     - ``replication``: each broker has a store of its own, a copy of the primary's; None where they share one.
     - ``holder``: the name in the lock, "" for the broker's; ``twins``: another broker may have the same.
     """
@@ -42,6 +45,7 @@ class SharedStoreOptions:
         holder: str = "",
         twins: bool = False,
         replication: ReplicationOptions | None = None,
+        connectors: Mapping[str, str] | None = None,
     ) -> None:
         if part not in PARTS:
             raise Fault(f"{part!r} is no part in a pair")
@@ -58,3 +62,4 @@ class SharedStoreOptions:
         self.holder: Final = holder
         self.twins: Final = twins
         self.replication: Final = replication
+        self.connectors: Final[Mapping[str, str]] = {} if connectors is None or drains else connectors

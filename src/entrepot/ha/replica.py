@@ -70,12 +70,18 @@ class Store:
         """Have ``standing`` on disk before returning. Raises StorageError."""
         raise NotImplementedError
 
-    def keep(self, name: str) -> None:
-        """Have a file as it is now in ``oldreplica.N``, on disk, before returning; once. Raises StorageError."""
+    def keep(self, name: str, first: int) -> None:
+        """Have a file as it is now in ``oldreplica.N``, on disk, before returning; once. Raises StorageError.
+
+        ``first``: the octet from which on it is not what the primary has.
+        """
         raise NotImplementedError
 
     def greet(self) -> None:
         """A new primary is followed: what is kept from now on belongs into a new ``oldreplica.N``."""
+
+    def alike(self, primary: str, epoch: int) -> None:
+        """All files are those of ``primary`` now: say what was kept on the way there."""
 
 
 class Replica(JournalEvents):
@@ -265,7 +271,11 @@ class Replica(JournalEvents):
         if epoch != self.epoch:
             raise ProtocolViolation(f"epoch {epoch} joins, {self.epoch} was welcomed")
         self.standing.joined(epoch, self.confirm)
-        self._aside(partial(self.store.persist, self.standing), lambda _: self._has_joined(epoch))
+        self._aside(partial(self._note_joined, epoch), lambda _: self._has_joined(epoch))
+
+    def _note_joined(self, epoch: int) -> None:
+        self.store.persist(self.standing)
+        self.store.alike(self.primary, epoch)
 
     def _has_joined(self, epoch: int) -> None:
         self._joined = True
@@ -283,12 +293,12 @@ class Replica(JournalEvents):
         octets = self.files.read(name, offset, length)
         same = len(octets) == length and digest(octets) == told
         if not same and any(octets):
-            self._keep(name)
+            self._keep(name, offset)
         return same
 
     def _drop(self, name: str) -> None:
         if self._keeps:
-            self._aside(partial(self._keep, name), lambda _: self.files.drop(name))
+            self._aside(partial(self._keep, name, 0), lambda _: self.files.drop(name))
         else:
             self.files.drop(name)
 
@@ -297,7 +307,7 @@ class Replica(JournalEvents):
         while at < size:
             octets = self.files.read(name, at, LOOK_BYTES)
             if any(octets):
-                self._keep(name)
+                self._keep(name, length)
                 break
             if not octets:
                 break
@@ -309,9 +319,9 @@ class Replica(JournalEvents):
         """Say whether what goes may be the end of a history that lost."""
         return not self._same and not self._joined
 
-    def _keep(self, name: str) -> None:
+    def _keep(self, name: str, first: int) -> None:
         if self._keeps and name in self._had:
-            self.store.keep(name)
+            self.store.keep(name, first)
 
     def end(self, why: str) -> None:
         """Take nothing more: the connection is gone, or this broker is about to be primary."""

@@ -21,6 +21,7 @@ from entrepot.base.environment import MIB, MILLISECOND, SECOND, Instant
 from entrepot.base.errors import Refused
 from entrepot.ha.catchup import CatchUp, Range
 from entrepot.ha.comparison import CUT_OFF, Comparison, Verdict
+from entrepot.ha.fitting import refuse_pair, refuse_store
 from entrepot.ha.follower import Follower, Host, Link, Stage
 from entrepot.ha.mirror import Audience, Mirror
 from entrepot.ha.pieces import Pieces
@@ -258,29 +259,9 @@ class Replication(Audience):
     def greeted(self, link: Link, facts: Mapping[str, Any], now: Instant) -> Follower:
         """A replica says who it is, and what it has. Raises Refused: tell it so, and close."""
         self._now = now
-        copy, name = str(facts.get("copy", "")), str(facts.get("name", ""))
-        theirs = facts.get("files")
-        if facts.get("layout") != LAYOUT or not copy or not isinstance(theirs, dict):
-            raise Refused(
-                f"{self.name} speaks layout {LAYOUT} of replication, {name or 'the other'} {facts.get('layout')}",
-                remedy="update the broker that is older; both may run while one is updated",
-            )
-        if copy == self.copy:
-            raise Refused(
-                f"the data directory of {name} is a copy of that of {self.name}, made by hand",
-                remedy="remove replica.json there, or start with an empty directory",
-            )
-        store = str(facts.get("store", ""))
-        if store != self.store and (store or theirs):
-            raise Refused(
-                f"{name} has a store of its own, {store or 'never replicated'}; {self.name} has {self.store}",
-                remedy="give it an empty data directory, or the right peers",
-            )
-        if int(facts.get("seen", 0)) > self.epoch:
-            raise Refused(
-                f"{name} has seen epoch {facts.get('seen')}, {self.name} is primary of {self.epoch} only",
-                remedy="this primary is out of date, or its lock is another one: all brokers need the same --locker",
-            )
+        refuse_store(facts, name=self.name, copy=self.copy, store=self.store, epoch=self.epoch)
+        refuse_pair(facts, self.options, self.name)
+        copy, name = str(facts["copy"]), str(facts.get("name", ""))
         for each in [each for each in self.followers if each.copy == copy]:
             self.lost(each, "it connected anew", now)
             each.link.close("it connected anew")
@@ -305,7 +286,7 @@ class Replication(Audience):
                 },
             )
         )
-        self._compare(follower, {str(each): int(size) for each, size in theirs.items()})
+        self._compare(follower, {str(each): int(size) for each, size in facts["files"].items()})
         return follower
 
     def make(self, link: Link, copy: str, name: str, now: Instant) -> Follower:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from entrepot.base.environment import MIB, SECOND, Duration
@@ -26,8 +25,8 @@ class ReplicationOptions:
     ``certificate``, ``key``, ``trust``: files of TLS, which both sides speak, each with a certificate that the other's
     ``trust`` vouches for; ``verify_host``: a primary's is for the host that was dialled. ``by_lock``: a copy
     of nothing yet follows nobody but whom the lock names, since primaries of other stores answer at the places, too.
-    ``connectors``: where clients of CORE find this broker when it serves, a URI for each cluster connection: they are
-    told of it while it is in sync (artemis.md 1.22).
+    ``group``: brokers of one store have the same (artemis.md 2.3).
+    ``owns``: the configuration makes this broker the primary, and so no other one.
     """
 
     def __init__(
@@ -47,7 +46,8 @@ class ReplicationOptions:
         trust: str = "",
         verify_host: bool = True,
         by_lock: bool = False,
-        connectors: Mapping[str, str] | None = None,
+        group: str = "",
+        owns: bool = False,
     ) -> None:
         """Raises InvalidOption."""
         if confirm not in CONFIRMS:
@@ -73,4 +73,5 @@ class ReplicationOptions:
         self.trust: Final = trust
         self.verify_host: Final = verify_host
         self.by_lock: Final = by_lock
-        self.connectors: Final[Mapping[str, str]] = {} if connectors is None else connectors
+        self.group: Final = group
+        self.owns: Final = owns

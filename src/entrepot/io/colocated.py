@@ -13,9 +13,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.cluster.clusters.connection import ClusterConnection
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from entrepot.ha.options import SharedStoreOptions
     from entrepot.io.standby import Standby
 
+T = TypeVar("T")
+
 log: Final = logging.getLogger("entrepot.ha")
 
 
@@ -73,23 +76,32 @@ def unfit(directory: str, own: str) -> str:
     return ""
 
 
-async def looked(look_at: Callable[[], str]) -> str:
-    """Return what ``look_at`` says, from a thread that may hang with its file server and hold nothing up."""
-    loop = asyncio.get_running_loop()
-    told: asyncio.Future[str] = loop.create_future()
+async def aside(look_at: Callable[[], T]) -> T:
+    """Return what ``look_at`` does, from a thread that may hang with its file server and hold nothing up.
 
-    def settle(why: str) -> None:
+    Raises TimeoutError.
+    """
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[T] = loop.create_future()
+
+    def settle(found: T) -> None:
         if not told.done():
-            told.set_result(why)
+            told.set_result(found)
 
     def look() -> None:
-        why = look_at()
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, why)
+        found = look_at()
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, found)
 
     threading.Thread(target=look, name="a store", daemon=True).start()
+    async with asyncio.timeout(LOOK_PATIENCE):
+        return await told
+
+
+async def looked(look_at: Callable[[], str]) -> str:
+    """Return what ``look_at`` says of a store, or that its file system does not answer."""
     try:
-        return await asyncio.wait_for(told, LOOK_PATIENCE)
+        return await aside(look_at)
     except TimeoutError:
         return f"its file system did not answer in {LOOK_PATIENCE:.0f} s"
 
@@ -130,7 +142,7 @@ class Housing:
         self._own: Final = own
         self._store: Final = store
         self._tasks: dict[Hosted, asyncio.Task[None]] = {}
-        self._again: asyncio.TimerHandle | None = None
+        self._going: asyncio.Task[None] | None = None
         self.backups: Final = Backups(most, self, now, self._say, closed, copies=store is not None)
 
     def _say(self, what: str) -> None:
@@ -138,11 +150,16 @@ class Housing:
 
     def go_on(self) -> None:
         """Go on with what was hosted, now and whenever it runs no more: nobody may be left who could ask for it."""
-        if self._again is not None:
-            self._again.cancel()
-        for one, node, number in remembered(Path(self._own)):
-            self.run(partial(self.backups.remember, one.text(), node, number))
-        self._again = asyncio.get_running_loop().call_later(AGAIN, self.go_on)
+        if self._going is not None:
+            self._going.cancel()
+        self._going = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def _go_on(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                for one, node, number in await aside(partial(remembered, Path(self._own))):
+                    self.run(partial(self.backups.remember, one.text(), node, number))
+            await asyncio.sleep(AGAIN)
 
     def start(self, hosted: Hosted) -> None:
         """Look at the store, and start a broker on it."""
@@ -150,8 +167,8 @@ class Housing:
 
     async def stop(self) -> None:
         """End all that runs, and start no more."""
-        if self._again is not None:
-            self._again.cancel()
+        if self._going is not None:
+            self._going.cancel()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

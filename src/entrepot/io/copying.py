@@ -4,24 +4,30 @@
 
     DIR/replica.json      the standing (`ha/standing.py`), replaced as a whole
     DIR/oldreplica.N/     files of a history that lost, as they were; N counts up
+        differs           a line of JSON for each: from which octet on it differs, and how many octets there are
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from entrepot.base.errors import InvalidOption, StorageError
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
-from entrepot.ha.replica import Store
+from entrepot.ha.replica import LOOK_BYTES, Store
 from entrepot.ha.standing import Standing, read_standing
 from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE, DirectoryLock, unusable
 
 STANDING: Final = "replica.json"
+DIFFERS: Final = "differs"
+NAMED_MAX: Final = 8  # files that are told by name
 ASIDE: Final = re.compile(r"oldreplica\.(\d+)")
 BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
@@ -36,7 +42,10 @@ class CopyDirectory(Store):
         self.directory: Final = directory
         self._lock: Final = DirectoryLock(directory, name)
         self._kept = 2 if options.replication is None else options.replication.kept
-        self._aside: Path | None = None
+        self._name: Final = name
+        self._aside: Path | None = None  # where what is kept now belongs
+        self.aside = self.differed = ""  # what was kept last: where, and what differs
+        self.kept_aside: Callable[[int, str], None] = lambda epoch, what: None
         self._one_at_a_time: Final = threading.Lock()
         try:
             boot = BOOT.read_text().strip()
@@ -52,6 +61,9 @@ class CopyDirectory(Store):
             self.standing = read_standing(octets, part=options.part, boot=boot)
         else:
             self.standing = Standing(os.urandom(8).hex(), part=options.part, boot=boot)
+        numbers = self._numbers()
+        if numbers:
+            self._look(self.directory / f"oldreplica.{numbers[-1]}")
         try:
             self.settle()
             self.persist(self.standing)
@@ -97,8 +109,11 @@ class CopyDirectory(Store):
         """What is kept from now on belongs together."""
         self._aside = None
 
-    def keep(self, name: str) -> None:
-        """Keep a file as it is now, on disk before returning. Takes as long as that takes. Raises StorageError."""
+    def keep(self, name: str, first: int) -> None:
+        """Keep a file as it is now, on disk before returning. Takes as long as that takes. Raises StorageError.
+
+        ``first``: the octet from which on it is not what the primary has.
+        """
         if self._kept == 0:
             return
         import shutil  # noqa: PLC0415 - half a MB for what is rare
@@ -114,12 +129,13 @@ class CopyDirectory(Store):
                 draft.chmod(OWNER_FILE)
                 _sync(draft)
                 draft.replace(target)
+                _note(self._aside, name, first, _filled(target) - first)
                 _sync(self._aside)
         except OSError as error:
             raise StorageError(f"{name} cannot be kept aside: {error.strerror}", remedy="make room") from error
 
     def _begin_aside(self) -> Path:
-        numbers = sorted(int(found[1]) for each in self.directory.iterdir() if (found := ASIDE.fullmatch(each.name)))
+        numbers = self._numbers()
         if self._kept > 0:
             import shutil  # noqa: PLC0415 - as above
 
@@ -133,10 +149,25 @@ class CopyDirectory(Store):
         log.warning("what this copy has and the primary does not is kept in %s", made)
         return made
 
-    @property
-    def aside(self) -> str:
-        """Return where files were kept of late, "" where none were."""
-        return "" if self._aside is None else str(self._aside)
+    def alike(self, primary: str, epoch: int) -> None:
+        """Say what was kept, if anything was: nothing of it is in the copy that there is now."""
+        if self._aside is None:
+            return
+        self._look(self._aside)
+        self._aside = None
+        log.warning(
+            "%s had what %s has not, or has otherwise: %s; it is kept in %s and was not merged: "
+            "`entrepot data print` shows it",
+            self._name, primary, self.differed, self.aside,
+        )  # fmt: skip
+        self.kept_aside(epoch, f"{self.differed}; kept in {self.aside}")
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(found[1]) for each in self.directory.iterdir() if (found := ASIDE.fullmatch(each.name)))
+
+    def _look(self, kept: Path) -> None:
+        self.aside = str(kept)
+        self.differed = told(kept)
 
     def release(self) -> None:
         """Let others have the directory."""
@@ -154,6 +185,43 @@ def lock_directory(locker: str) -> Path | None:
             remedy="name it: --locker file:/mnt/shared/lock, postgresql://..., zookeeper://... or witness",
         )
     return Path("/" + rest.lstrip("/") if rest.startswith("/") else rest)
+
+
+def told(kept: Path) -> str:
+    """Return what differs in a directory of old files; "" where nobody noted it."""
+    found: list[dict[str, Any]] = []
+    try:
+        for line in (kept / DIFFERS).read_text().splitlines():
+            with suppress(ValueError):  # cut short by a crash
+                found.append(json.loads(line))
+    except OSError:
+        return ""
+    each = [f"{one['file']} from octet {one['from']} on, {one['octets']} octets" for one in found[:NAMED_MAX]]
+    return "; ".join([*each, *([f"{len(found) - NAMED_MAX} files more"] if len(found) > NAMED_MAX else [])])
+
+
+def _filled(path: Path) -> int:
+    """Return the length of a file without the zeros at its end: room that was kept for what is to come."""
+    with path.open("rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            at = max(0, end - LOOK_BYTES)
+            file.seek(at)
+            octets = file.read(end - at).rstrip(b"\0")
+            if octets:
+                return at + len(octets)
+            end = at
+    return 0
+
+
+def _note(kept: Path, name: str, first: int, octets: int) -> None:
+    line = json.dumps({"file": name, "from": first, "octets": max(0, octets)}) + "\n"
+    descriptor = os.open(kept / DIFFERS, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, OWNER_FILE)
+    try:
+        os.write(descriptor, line.encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import MIB, SECOND
 from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused
+from entrepot.ha.fitting import identity
 from entrepot.ha.lease import PRIMARY
 from entrepot.ha.replica import Replica
 from entrepot.ha.replication_options import ReplicationOptions
@@ -91,8 +92,9 @@ class _Followed(Wire):
         self.replica = following.begin(self)
         facts = self.replica.greeting(following.name)
         options = following.standby.options
+        facts.update(identity(following.options))
         facts["gives_back"] = options.allow_failback or options.drains
-        facts["connectors"] = {} if options.drains else following.options.connectors
+        facts["connectors"] = options.connectors
         self.send(greeting(HELLO, facts))
 
     def gone(self, why: str) -> None:
@@ -102,6 +104,8 @@ class _Followed(Wire):
             self.ended.set_result(why)
 
     def refuse(self, error: EntrepotError) -> None:
+        if isinstance(error, Refused):
+            self.following.refused = str(error)
         self.hang_up()
         self.gone(str(error))
 
@@ -121,6 +125,7 @@ class Following:
         self._disk: Disk | None = None
         self._task: asyncio.Task[None] | None = None
         self._told = ""
+        self.refused = ""  # why this copy may not follow whoever it met last
         standby.about = self.facts
 
     def start(self) -> None:
@@ -158,6 +163,8 @@ class Following:
                 if now() - wire.heard > patience:
                     wire.gone(f"the primary has said nothing for {patience // SECOND} s")
             why = wire.ended.result()
+            if wire.welcomed:
+                self.refused = ""
             if wire.welcomed or why != self._told:
                 self._told = why
                 log.warning("%s follows %s no more: %s", self.name, peer, why)
@@ -220,8 +227,10 @@ class Following:
         return {
             "following": "" if replica is None else replica.primary,
             "in_sync": replica is not None and replica.in_sync,
+            "refused": "" if wire is not None and wire.welcomed else self.refused,
             "whole": standing.whole,
             "aside": self.copy.aside,
+            "differed": self.copy.differed,
             "refusal": standing.refusal,
         }
 

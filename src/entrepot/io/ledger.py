@@ -33,17 +33,17 @@ class Ledger:
 
     def append(self, event: str, record: Record, why: str) -> None:
         """Add a line: ``event`` is claims, master, released, lost or failed. A full disk costs it, not the broker."""
-        facts = {
-            "at": time.time_ns() // MILLISECOND,
-            "event": event,
-            "epoch": record.epoch,
-            "broker": record.name,
-            "host": record.host,
-            "pid": record.pid,
-            "why": why,
-            "lease": record.lease // MILLISECOND,
-            "instance": record.instance,
-        }
+        lease = {"lease": record.lease // MILLISECOND, "instance": record.instance}
+        self._write(event, {**_facts(event, record, record.epoch, why), **lease})
+
+    def note(self, event: str, record: Record, epoch: int, why: str) -> None:
+        """Add a line about a replica, which is not in office: ``epoch`` is of the primary that it follows.
+
+        It has neither lease nor instance, so it is no claim, and nobody waits for its lease.
+        """
+        self._write(event, _facts(event, record, epoch, why))
+
+    def _write(self, event: str, facts: dict[str, Any]) -> None:
         line = (json.dumps(facts) + "\n").encode()
         try:
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, OWNER_FILE)
@@ -94,6 +94,18 @@ class Ledger:
             if isinstance(facts.get("lease"), int):
                 return int(facts["lease"]) * MILLISECOND
         return 0
+
+
+def _facts(event: str, record: Record, epoch: int, why: str) -> dict[str, Any]:
+    return {
+        "at": time.time_ns() // MILLISECOND,
+        "event": event,
+        "epoch": epoch,
+        "broker": record.name,
+        "host": record.host,
+        "pid": record.pid,
+        "why": why,
+    }
 
 
 def highest_epoch(directory: Path) -> int:

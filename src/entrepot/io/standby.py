@@ -41,6 +41,7 @@ from entrepot.ha.role import Role, RoleCore, Signal
 from entrepot.io.failback import Asked, Asking
 from entrepot.io.leases import FileLock, Lock, me, now, wall
 from entrepot.io.ledger import Ledger, highest_epoch
+from entrepot.io.waiting import Waiting
 
 if TYPE_CHECKING:
     from entrepot.io.copying import CopyDirectory
@@ -83,7 +84,8 @@ class Standby:
         self.candidate: Final = Candidate(self.mine, options, standing)
         self.tenure: Final = self.candidate.tenure
         self.ledger: Final = Ledger(place)
-        self._places: Final = (directory, place)
+        if self.copy is not None:
+            self.copy.kept_aside = lambda epoch, what: self.ledger.note("kept aside", self.mine, epoch, what)
         self.recorded: Callable[[int], None] = lambda serial: None
         self.about: Callable[[], dict[str, Any]] = dict  # what is to be said of replication
         self.more: Final[dict[str, Callable[[], dict[str, object]]]] = {}  # that the status page says, by name
@@ -93,6 +95,7 @@ class Standby:
         self.asked_back: Callable[[str], None] = lambda why: None
         self._asking: Final = Asking(directory, self.mine)
         self._asked: Final = Asked(directory)
+        self.waiting: Final = Waiting(directory, self.mine, options.connectors if self.copy is None else {})
         self.grant: Grant | None = None
         self.since = wall()
         self._wake = threading.Event()
@@ -210,6 +213,8 @@ class Standby:
             "locker": self.options.locker.partition(":")[0],
             "lease": self.options.lease.duration // MILLISECOND,
         }
+        if self.options.connectors and self.copy is None:
+            facts["successor"] = self.waiting.successor()
         facts.update({name: tell() for name, tell in self.more.items()})
         if self.copy is not None:
             facts["replication"] = self.about()
@@ -267,6 +272,7 @@ class Standby:
         if self._thread is not None:
             # It may hang in a system call of a dead server; then it is left behind, as a daemon.
             self._thread.join(self.options.lease.renew_every / SECOND)
+        self.waiting.over()
 
     def _tell(self, action: Callable[[], None]) -> None:
         try:
@@ -324,7 +330,7 @@ class Standby:
                 self._waited = True
                 return effects
             case Recall():
-                epoch = max(highest_epoch(place) for place in self._places)
+                epoch = max(highest_epoch(place) for place in (self.directory, self.ledger.path.parent))
                 if self.copy is not None:
                     epoch = max(epoch, self.copy.standing.seen)
                 memory = Memory(epoch, self.ledger.lease(), empty=self.ledger.empty(self.mine.instance))
@@ -339,6 +345,7 @@ class Standby:
             case Sleep(until=until, watching=watching):
                 return self._sleep(until, watching)
             case Won(grant=grant):
+                self.waiting.waits.over()
                 self.ledger.append("master", self.mine, grant.why)
                 self._tell(partial(self._settle, grant, None))
             case Lost():
@@ -360,6 +367,7 @@ class Standby:
         """Wait until it is time, the lock has changed, or somebody wakes us."""
         if watching:
             self._say_who()
+            self.waiting.waits.say()
         seconds = max(0, until - now()) / SECOND
         try:
             if watching:

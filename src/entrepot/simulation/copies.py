@@ -205,7 +205,7 @@ class Copy(Process, Store):
         """Have it on disk."""
         self.note = standing.encode()
 
-    def keep(self, name: str) -> None:
+    def keep(self, name: str, first: int) -> None:
         """Keep a file aside."""
         self.world.count("files kept aside")
 

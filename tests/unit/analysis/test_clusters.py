@@ -308,6 +308,22 @@ def test_one_pair_without_groups_needs_none_and_two_do() -> None:
     assert len(files.network().nodes) == 3
 
 
+def test_two_primaries_of_one_group() -> None:
+    files = mesh().node("a", joined(static("b")), "b", more=policy("primary", "g"))
+    files.node("b", joined(static("a")), "a", more=policy("primary", "g"))
+    found(files, "a and b are both the primary of the group 'g', which has one", ERROR, "b.xml")
+    for name, other in ("ab", "ba"):
+        peer = policy("primary", "g").replace("<group", "<coordination-id>both</coordination-id><group")
+        files.node(name, joined(static(other)), other, more=peer)
+    assert files.said(ERROR) == []
+
+
+def test_votes_that_nobody_can_cast() -> None:
+    many = policy("primary", "g").replace("<group", "<quorum-size>3</quorum-size><group")
+    files = mesh().node("a", joined(static("b")), "b", more=many)
+    found(files, "quorum-size of a is 3, and these files are of 2 nodes: no vote", WARNING, "a.xml")
+
+
 def test_two_backups_of_one_primary() -> None:
     files = mesh().node("a", joined(static("b")), "b", more=policy("primary", "g"))
     for name in ("s1", "s2"):

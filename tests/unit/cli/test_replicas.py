@@ -10,12 +10,17 @@ from click.testing import CliRunner
 
 from entrepot.base.errors import InvalidOption
 from entrepot.cli.replicas import replication_options
-from entrepot.cli.replication import gives_away
+from entrepot.cli.replication import gives_away, replicated
 from entrepot.cli.run import run
-from entrepot.config.model import Sharing
+from entrepot.config.model import Copying, Sharing
 from entrepot.ha.lease import BACKUP, PRIMARY
 from entrepot.ha.replication_options import ReplicationOptions
 
+GIVEN = (
+    *("--replication", "--peer", "--part", "--failback", "--copies", "--confirm", "--copy-limit"),
+    *("--replication-secret", "--replication-certificate", "--replication-key", "--replication-trust"),
+    "--replication-any-host",
+)
 NAMES = (
     "replication",
     "peers",
@@ -69,3 +74,17 @@ def test_a_backup_that_could_give_nothing_away_without_its_primary_is_refused(
             gives_away(options, Sharing(drains=True), BACKUP)
     else:
         assert gives_away(options, Sharing(drains=True), BACKUP)
+
+
+@pytest.mark.parametrize(("quorum", "refused"), [(4, True), (3, False), (-1, False)])
+def test_votes_that_nobody_can_cast_are_refused(tmp_path: Path, quorum: int, *, refused: bool) -> None:
+    given = dict.fromkeys(GIVEN) | {"--replication": "127.0.0.1:1", "--peer": ["127.0.0.1:2"]}
+    sharing = Sharing(part=PRIMARY, copies=Copying(quorum=quorum, group="red"))
+    locker = "quorum:(127.0.0.1:7790,127.0.0.1:7791,127.0.0.1:7792)"
+    if refused:
+        with pytest.raises(InvalidOption, match="asks for 4 votes, and --locker names 3 voters"):
+            replicated(given, locker, None, None, sharing)
+        return
+    made = replicated(given, locker, None, None, sharing).replication
+    assert made is not None
+    assert (made.group, made.owns) == ("red", True)

@@ -44,7 +44,7 @@ class Shelf(Store):
     def persist(self, standing: Standing) -> None:
         self.persisted += 1
 
-    def keep(self, name: str) -> None:
+    def keep(self, name: str, first: int) -> None:
         if self.full:
             raise StorageError("it cannot be kept")
         self.kept.append(name)

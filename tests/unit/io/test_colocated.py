@@ -166,6 +166,9 @@ def test_before_this_broker_serves_what_it_hosted_runs_and_is_begun_anew(
     async def run() -> None:
         housing = Housing(1, [sys.executable, "-c", script], str(tmp_path), store=lambda: own)
         housing.go_on()
+        async with asyncio.timeout(PATIENCE):
+            while not housing.backups.facts():  # its notes are read by a thread
+                await asyncio.sleep(0.002)
         (facts,) = housing.backups.facts()
         assert (facts["of"], facts["number"], facts["node"]) == ("alice", 1, "n1")
         async with asyncio.timeout(PATIENCE):

@@ -32,10 +32,13 @@ def test_a_file_is_kept_once_as_it_was(copy: CopyDirectory, tmp_path: Path) -> N
     file = tmp_path / "journal" / "1.seg"
     file.write_bytes(b"first")
     copy.greet()
-    copy.keep("1.seg")
+    copy.keep("1.seg", 0)
     file.write_bytes(b"second")
-    copy.keep("1.seg")
-    assert [each.name for each in (tmp_path / "oldreplica.1").iterdir()] == ["1.seg"]
+    copy.keep("1.seg", 0)
+    assert sorted(each.name for each in (tmp_path / "oldreplica.1").iterdir()) == ["1.seg", "differs"]
+    assert copy.differed == "", "it is said when all is compared"
+    copy.alike("alpha", 7)
+    assert copy.differed == "1.seg from octet 0 on, 5 octets"
     assert (tmp_path / "oldreplica.1" / "1.seg").read_bytes() == b"first"
 
 
@@ -46,7 +49,7 @@ def test_the_oldest_goes_when_there_are_more_than_are_kept_and_the_log_says_so(
     with caplog.at_level(logging.WARNING, "entrepot.ha"):
         for _ in range(3):
             copy.greet()
-            copy.keep("1.seg")
+            copy.keep("1.seg", 0)
     assert _aside(tmp_path) == ["oldreplica.2", "oldreplica.3"]
     assert f"{tmp_path / 'oldreplica.1'} is deleted" in caplog.text
 
@@ -54,11 +57,11 @@ def test_the_oldest_goes_when_there_are_more_than_are_kept_and_the_log_says_so(
 def test_what_cannot_be_kept_is_an_error(copy: CopyDirectory, tmp_path: Path) -> None:
     (tmp_path / "journal" / "1.seg").write_bytes(b"octets")
     copy.greet()
-    copy.keep("1.seg")
+    copy.keep("1.seg", 0)
     (tmp_path / "oldreplica.1" / "2.seg.part").mkdir()
     (tmp_path / "journal" / "2.seg").write_bytes(b"octets")
     with pytest.raises(StorageError, match="cannot be kept aside"):
-        copy.keep("2.seg")
+        copy.keep("2.seg", 0)
     assert not (tmp_path / "oldreplica.1" / "2.seg").exists()
 
 

@@ -43,3 +43,15 @@ def test_an_epoch_of_a_former_version_is_nobodys_claim(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written_the_lock_alone_decides(tmp_path: Path) -> None:
     assert Ledger(tmp_path / "missing").claim(record("a", 1))
+
+
+def test_a_note_of_a_replica_is_no_claim_and_nobody_waits_for_its_lease(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.append("master", record("a", 5), "the store is new")
+    short = Record(name="b", instance="b-1", lease=SECOND // 2)
+    ledger.note("kept aside", short, 6, "1.seg from octet 7 on")
+    assert ledger.lease() == SECOND
+    assert ledger.claim(record("a", 6))
+    assert [(facts["event"], facts["epoch"], facts["why"]) for facts in ledger.read()][1:] == [
+        ("kept aside", 6, "1.seg from octet 7 on")
+    ]

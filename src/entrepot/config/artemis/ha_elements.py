@@ -22,7 +22,8 @@ _VOTES: Final = [
     *no_effect(LEASED, "vote-retry-wait:number=5000 quorum-vote-wait:number=30"),
 ]
 _COPIES: Final = [
-    *no_effect(TOLD, "group-name:text cluster-name:text"),
+    *obeyed("group-name:text"),
+    *no_effect(TOLD, "cluster-name:text"),
     *no_effect("a replica tries again by itself", "retry-replication-wait:number"),
     *obeyed("max-saved-replicated-journals-size:number=2 initial-replication-sync-timeout:number=30000"),
 ]

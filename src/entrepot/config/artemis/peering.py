@@ -346,6 +346,8 @@ class _Reader:
                         replicates=policy.name == REPLICATED,
                         group=self.text(element, "group-name"),
                         at=_at(element),
+                        peers=self.text(element, "coordination-id"),
+                        quorum=self.number(element, "quorum-size", -1),
                     )
         return None
 

@@ -157,7 +157,7 @@ def _check_ports(reader: PartReader, core: Bean, bean: Bean, excluded: dict[str,
 
 def _copied(reader: PartReader, core: Bean, part: Bean) -> Sharing:
     """A store of its own. Its stop hands over to whoever is in sync, whatever its part (artemis.md 2.3)."""
-    backup = part.kind.name == "replicated-backup"
+    backup, said = part.kind.name == "replicated-backup", peering(core.element, reader.sources).part
     return Sharing(
         locker=_locker(reader, part),
         part=BACKUP if backup else PRIMARY,
@@ -167,6 +167,9 @@ def _copied(reader: PartReader, core: Bean, part: Bean) -> Sharing:
         copies=Copying(
             kept=int(part.get("max-saved-replicated-journals-size", 2)),
             patience=int(part.get("initial-replication-sync-timeout", SYNC_MS)) * MILLISECOND,
+            group=part.text("group-name"),
+            peers=bool(part.text("coordination-id")),
+            quorum=-1 if said is None else said.quorum,
         ),
     )
 

@@ -65,6 +65,10 @@ def test_how_many_old_copies_and_how_long_for_an_answer() -> None:
     sharing = config(replicated(inside)).sharing
     assert sharing is not None
     assert sharing.copies == Copying(kept=-1, patience=1500 * MILLISECOND)
+    said = "<group-name>red</group-name><quorum-size>4</quorum-size><coordination-id>p</coordination-id>"
+    sharing = config(replicated(said)).sharing
+    assert sharing is not None
+    assert sharing.copies == Copying(patience=30 * SECOND, group="red", quorum=4, peers=True)
 
 
 @pytest.mark.parametrize(

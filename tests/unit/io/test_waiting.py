@@ -1,0 +1,91 @@
+"""Who waits for a shared store: a note counts while it changes, and only so many and so long ones are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from entrepot.ha.lease import Record
+from entrepot.io import waiting
+from entrepot.io.waiting import FOLDER, FORGOTTEN, FRESH, NOTES_MAX, OCTETS_MAX, Roll, Waits
+
+PLACES = {"pair": "tcp://b:61616"}
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.at = 100.0
+        monkeypatch.setattr(waiting, "monotonic", lambda: self.at)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def waits(folder: Path, name: str) -> Waits:
+    return Waits(folder, Record(name=name, instance=name), PLACES)
+
+
+def test_who_waits_is_known_once_it_says_so_again_and_until_it_says_nothing(tmp_path: Path, clock: Clock) -> None:
+    beta, roll = waits(tmp_path, "beta"), Roll(tmp_path)
+    assert roll.look(clock.at) is None
+    beta.say()
+    assert roll.look(clock.at) is None, "it may be left from somebody who is gone"
+    beta.say()
+    assert roll.look(clock.at) is None, "it says so once a second"
+    clock.at += 1
+    beta.say()
+    note = roll.look(clock.at)
+    assert note is not None
+    assert (note.who, note.connectors) == ("beta", PLACES)
+    assert roll.look(clock.at + FRESH) == note
+    assert roll.look(clock.at + FRESH + 0.1) is None
+    roll.look(clock.at + FORGOTTEN + 0.1)
+    assert list((tmp_path / FOLDER).iterdir()) == [], "nobody else would remove it"
+    clock.at += 100
+    beta.say()
+    roll.look(clock.at)
+    beta.over()
+    assert list((tmp_path / FOLDER).iterdir()) == []
+    assert roll.look(clock.at) is None
+
+
+def test_whom_clients_know_stays_while_it_waits(tmp_path: Path, clock: Clock) -> None:
+    both, roll = [waits(tmp_path, "gamma")], Roll(tmp_path)
+    found = []
+    for _ in range(4):
+        for one in both:
+            one.say()
+        note = roll.look(clock.at)
+        found.append(note and note.who)
+        clock.at += 1
+        if len(both) == 1 and note:
+            both.append(waits(tmp_path, "beta"))
+    assert found == [None, "gamma", "gamma", "gamma"]
+    both[0].over()
+    note = roll.look(clock.at)
+    assert note is not None
+    assert note.who == "beta"
+
+
+def test_what_is_no_note_and_what_is_too_much_is_left_alone(tmp_path: Path, clock: Clock) -> None:
+    folder = tmp_path / FOLDER
+    folder.mkdir()
+    whole = {"who": "x", "count": 1, "connectors": PLACES}
+    texts = ["", "[]", "{}", "\xff", json.dumps({**whole, "connectors": [1]}), json.dumps({**whole, "count": "no"})]
+    texts.append(json.dumps({**whole, "who": "x" * OCTETS_MAX}))
+    for number, text in enumerate(texts):
+        (folder / f"a{number}").write_text(text)
+    (folder / "adir").mkdir()
+    assert waiting._read(folder) == {}
+    for number in range(2 * NOTES_MAX):
+        (folder / f"0{number}").write_text(json.dumps(whole))
+    assert len(waiting._read(folder)) == NOTES_MAX
+
+
+def test_who_has_no_place_for_clients_says_nothing(tmp_path: Path) -> None:
+    Waits(tmp_path, Record(name="beta", instance="beta"), {}).say()
+    assert list(tmp_path.iterdir()) == []
