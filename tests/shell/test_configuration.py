@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -65,6 +67,9 @@ def test_two_brokers_of_classic_differ_where_they_do(tmp_path: Path) -> None:
         rows = [json.loads(line) for line in run("configuration", "drift", *urls, code=1).splitlines()]
         assert {row["setting"] for row in rows} >= {"--memory-limit"}
         assert not [row for row in rows if "policyEntry" in row["setting"]]  # 1mb is 1048576
+        table = list(csv.reader(io.StringIO(run("configuration", "drift", *urls[:-1], "csv", code=1))))
+        assert table[0] == ["setting", *(urls[1], urls[3])]
+        assert {row[0].lstrip("'") for row in table[1:]} == {row["setting"] for row in rows}
         own = [json.loads(line) for line in run("configuration", "drift", "--own", *urls, code=1).splitlines()]
         assert {row["setting"] for row in own if row["own"]} >= {"broker/brokerName", "--name"}
     finally:

@@ -333,6 +333,8 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
 
     ``base``: settings of addresses that hold where no policy says otherwise; the policy of ``#`` has them too.
 
+    ``reports``: the directory of the reports that the console shows, "" for none.
+
     ``family``: whose file it is. ``peering``: what the file says about other brokers. A running broker does not act on
     it, so it is never a change. ``ledger``: where each setting is said.
     """
@@ -366,6 +368,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     refresh_ms: int = 0
     serving: ServingOptions = ServingOptions()
     console: ConsoleSettings | None = None
+    reports: str = ""
     ledger: Ledger = EMPTY
 
 
@@ -382,6 +385,7 @@ FIXED_NAMES: Final = {
     "notices": "notifications",
     "refresh_ms": "period of looks for changes",
     "network_check": "network check",
+    "reports": "reports of the console",
 }
 SERVING_NAMES: Final = {
     "ttl_override_ms": "connection-ttl-override",
