@@ -134,8 +134,8 @@ class Plan:
         self.networks: Final = list(networks)
         self.draws: Final = list(draws)
         self.interval: Final = interval
-        self.zone: Final = zone or ("" if config is None else config.zone)
-        self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.client_zones)])
+        self.zone: Final = zone or ("" if config is None else config.own.zone)
+        self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.own.client_zones)])
         self._overriding: Final = {} if policies is None else policies
         self.options: Final = BrokerOptions(name, memory_limit)
         self.clusters: Clusters | None = None

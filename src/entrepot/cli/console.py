@@ -216,7 +216,7 @@ def planned(listen: str | None, config: BrokerConfig | None) -> ConsoleSettings 
     from entrepot.config.console import ConsolePlace, ConsoleSettings  # noqa: PLC0415
 
     written = None if config is None else config.console
-    reports = "" if config is None else config.reports
+    reports = "" if config is None else config.own.reports
     if listen is None or listen == NONE:
         return replace(written, reports=reports) if listen is None and written is not None else None
     host, port = place(listen)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from entrepot.base.errors import InvalidOption
 from entrepot.cluster.zones import ZoneRules, check_zone
 from entrepot.config.findings import Severity
-from entrepot.config.model import BrokerConfig
+from entrepot.config.model import OwnSettings
 from entrepot.config.sources import Sources
 from entrepot.config.xml import Element
 
@@ -24,42 +24,31 @@ KNOWN: Final = "it has zone, client-zone and reports"
 _PAIR: Final = re.compile(r"""([\w-]+)\s*=\s*("[^"]*"|'[^']*')\s*""")
 
 
-class Instructions:
-    """What the instructions of one file say; what is not of it becomes an error.
-
-    ``zone``: where the broker is, "" for nowhere in particular; ``client_zones``: the rules about clients; ``reports``:
-    the directory of the reports that its console shows, "" for none.
-    """
-
-    def __init__(self, root: Element, sources: Sources) -> None:
-        self.zone = ""
-        self.client_zones: tuple[str, ...] = ()
-        self.reports = ""
-        for line, target, text in root.instructions:
-            if target != TARGET:
-                continue
-            try:
-                for name, value in _pairs(text):
-                    self._take(name, sources.fill(value), sources, line)
-            except InvalidOption as error:
-                remedy = error.remedy or "see docs/zones.md"
-                sources.findings.add(Severity.ERROR, sources.file, line, f"<?{TARGET}?>", error.message, remedy)
-
-    def _take(self, name: str, value: str, sources: Sources, line: int) -> None:
-        if name == "zone":
-            self.zone = check_zone(value)
-        elif name == "client-zone":
-            ZoneRules([value])
-            self.client_zones += (value,)
-        elif name == "reports":
-            self.reports = _directory(value, sources, line)
-        else:
-            raise InvalidOption(f"it has no {name!r}", remedy=KNOWN)
+def own_settings(root: Element, sources: Sources) -> OwnSettings:
+    """Return what the instructions of one file say; what is not of them becomes an error."""
+    found = OwnSettings()
+    for line, target, text in root.instructions:
+        if target != TARGET:
+            continue
+        try:
+            for name, value in _pairs(text):
+                found = _with(found, name, sources.fill(value), sources, line)
+        except InvalidOption as error:
+            remedy = error.remedy or "see docs/zones.md"
+            sources.findings.add(Severity.ERROR, sources.file, line, f"<?{TARGET}?>", error.message, remedy)
+    return found
 
 
-def instructed(config: BrokerConfig, said: Instructions) -> BrokerConfig:
-    """Return ``config`` with what the instructions say."""
-    return replace(config, zone=said.zone, client_zones=said.client_zones, reports=said.reports)
+def _with(found: OwnSettings, name: str, value: str, sources: Sources, line: int) -> OwnSettings:
+    """Return ``found`` with one more. Raises InvalidOption."""
+    if name == "zone":
+        return replace(found, zone=check_zone(value))
+    if name == "client-zone":
+        ZoneRules([value])
+        return replace(found, client_zones=(*found.client_zones, value))
+    if name == "reports":
+        return replace(found, reports=_directory(value, sources, line))
+    raise InvalidOption(f"it has no {name!r}", remedy=KNOWN)
 
 
 def _directory(value: str, sources: Sources, line: int) -> str:

@@ -326,14 +326,23 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     retention: RetentionOptions | None = None
 
 
+class OwnSettings(Struct, frozen=True, kw_only=True):
+    """What only entrepot knows. ``zone``: where the broker is; ``client_zones``: rules of `cluster/zones.py`.
+
+    ``reports``: the directory of the reports that the console shows, "" for none.
+    """
+
+    zone: str = ""
+    client_zones: tuple[str, ...] = ()
+    reports: str = ""
+
+
 class BrokerConfig(Struct, frozen=True, kw_only=True):
-    """A broker, as a file describes it. ``zone``: where it is; ``client_zones``: rules of `cluster/zones.py`.
+    """A broker, as a file describes it. ``own``: what only entrepot knows.
 
     ``refresh_ms``: how often its files are looked at for changes, 0 for never.
 
     ``base``: settings of addresses that hold where no policy says otherwise; the policy of ``#`` has them too.
-
-    ``reports``: the directory of the reports that the console shows, "" for none.
 
     ``family``: whose file it is. ``peering``: what the file says about other brokers. A running broker does not act on
     it, so it is never a change. ``ledger``: where each setting is said.
@@ -362,13 +371,11 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     security: Security = OPEN
     family: Dialect = Dialect.CLASSIC
     peering: Peering = Peering()
-    zone: str = ""
-    client_zones: tuple[str, ...] = ()
+    own: OwnSettings = OwnSettings()
     notices: NoticeOptions = NoticeOptions()
     refresh_ms: int = 0
     serving: ServingOptions = ServingOptions()
     console: ConsoleSettings | None = None
-    reports: str = ""
     ledger: Ledger = EMPTY
 
 
@@ -385,7 +392,6 @@ FIXED_NAMES: Final = {
     "notices": "notifications",
     "refresh_ms": "period of looks for changes",
     "network_check": "network check",
-    "reports": "reports of the console",
 }
 SERVING_NAMES: Final = {
     "ttl_override_ms": "connection-ttl-override",
@@ -428,8 +434,10 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("mirrored queues", a.mirror_prefix, b.mirror_prefix, True))
     if a.plugins != b.plugins:
         found.append(Change("plugins", a.plugins, b.plugins, False))
-    if (a.zone, a.client_zones) != (b.zone, b.client_zones):
-        found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
+    if a.own.reports != b.own.reports:
+        found.append(Change("reports of the console", a.own.reports, b.own.reports, False))
+    if (a.own.zone, a.own.client_zones) != (b.own.zone, b.own.client_zones):
+        found.append(Change("zones", a.own, b.own, False))
     for name, what in FIXED_NAMES.items():
         old, new = getattr(a, name), getattr(b, name)
         if old != new:

@@ -7,7 +7,7 @@ import pytest
 from entrepot.base.errors import InvalidOption
 from entrepot.cli.console import askable, askable_by, planned
 from entrepot.config.console import ConsolePlace, ConsoleRealm, ConsoleSettings, ConsoleTls
-from entrepot.config.model import BrokerConfig
+from entrepot.config.model import BrokerConfig, OwnSettings
 
 TLS = ConsoleTls(certificate="/k.pem")
 WRITTEN = ConsoleSettings(
@@ -28,12 +28,13 @@ def test_an_option_goes_before_the_place_and_tls_and_users_stay() -> None:
 
 
 def test_the_directory_of_reports_is_the_files_whoever_says_the_place() -> None:
-    shown = planned(None, BrokerConfig(console=WRITTEN, reports="/r"))
-    elsewhere = planned(":9000", BrokerConfig(reports="/r"))
+    there = OwnSettings(reports="/r")
+    shown = planned(None, BrokerConfig(console=WRITTEN, own=there))
+    elsewhere = planned(":9000", BrokerConfig(own=there))
     assert shown is not None
     assert elsewhere is not None
     assert (shown.reports, elsewhere.reports) == ("/r", "/r")
-    assert planned(None, BrokerConfig(reports="/r")) is None
+    assert planned(None, BrokerConfig(own=there)) is None
 
 
 def test_without_a_file_there_is_what_the_option_says() -> None:

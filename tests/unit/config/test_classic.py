@@ -827,17 +827,17 @@ def test_zones_are_said_where_activemq_does_not_look() -> None:
     inside = broker("<?entrepot client-zone='ams=user:a*'?>")
     text = "<?entrepot zone='${where}' client-zone=\"fra=10.2.0.0/16\"?>" + inside
     made = config(text, defines={"where": "ams"})
-    assert (made.zone, made.client_zones) == ("ams", ("fra=10.2.0.0/16", "ams=user:a*"))
-    assert config(f"<?xml-stylesheet zone='x'?>{broker()}").zone == ""
+    assert (made.own.zone, made.own.client_zones) == ("ams", ("fra=10.2.0.0/16", "ams=user:a*"))
+    assert config(f"<?xml-stylesheet zone='x'?>{broker()}").own.zone == ""
 
 
 def test_the_reports_of_the_console_are_said_there_too(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     made = config(f"<?entrepot reports='${{where}}/there'?>{broker()}", defines={"where": str(tmp_path)})
-    assert made.reports == str(tmp_path / "there")
+    assert made.own.reports == str(tmp_path / "there")
     absent = read(f"<?entrepot reports='file:{tmp_path}/not'?>{broker()}")
     assert absent.config is not None
-    assert absent.config.reports == str(tmp_path / "not")
+    assert absent.config.own.reports == str(tmp_path / "not")
     (note,) = [one for one in absent.findings if "?entrepot" in one.path]
     assert (note.severity, " is not there: " in note.what) == (Severity.NOTE, True)
     (change,) = changes(made, absent.config)

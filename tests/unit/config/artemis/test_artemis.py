@@ -510,5 +510,5 @@ def test_what_only_entrepot_knows_is_an_instruction_in_this_family_too(tmp_path:
     text = document().replace("<configuration", f"<?entrepot zone='ams' reports='{tmp_path}'?><configuration", 1)
     made = read(text)
     assert made.config is not None
-    assert (made.config.zone, made.config.reports) == ("ams", str(tmp_path))
+    assert (made.config.own.zone, made.config.own.reports) == ("ams", str(tmp_path))
     assert "it has no 'zones'" in said(read(text.replace("zone=", "zones=")), Severity.ERROR)[0]
