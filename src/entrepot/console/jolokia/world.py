@@ -100,12 +100,14 @@ class World:
         """Return all addresses with settings of their own. Raises EntrepotError."""
         kept = self._kept.get(TUNED)
         if kept is None:
-            kept = []
+            kept, after = [], ""
             while True:
-                page = await self.asker.ask("broker", TUNED, str(kept[-1]["address"]) if kept else "", RESOURCES)
+                rows = await self.asker.ask("broker", TUNED, after, RESOURCES)
+                page = [row for row in rows if str(row["address"]) > after]  # an older broker tells all each time
                 kept += page
                 if len(page) < RESOURCES:
                     break
+                after = str(page[-1]["address"])
             self._kept[TUNED] = kept
         return kept
 
