@@ -70,6 +70,9 @@ touched, or one that it includes, or a file of broker properties, or the users a
   `config-delete-addresses` or `config-delete-queues` says FORCE, at a start, too. Queues that clients or operators made
   are left alone.
 - **Diverts**: new and changed ones hold. What is left out stays unless `config-delete-diverts` says FORCE.
+- **Memory for all messages** (`global-max-size`) is what the file says, unless `--memory-limit` was given; what is held
+  and over it stays, and producers wait or are refused. What an operator set by `setMemoryLimit` holds until the file
+  says another size.
 - **Bridges**: new ones start, changed ones begin anew, and what is left out ends when what is on its way has arrived.
 - **Everything else** takes a restart, and the log names it.
 

@@ -25,7 +25,7 @@ from states_page import states_page
 
 sys.path.insert(0, str(SOURCE))
 
-from entrepot.base import errors, known_codes, log_events, reasons  # the line above must come first
+from entrepot.base import audit_codes, errors, known_codes, log_events, reasons  # the line above must come first
 from entrepot.base.settings import Dialect, Setting
 from entrepot.core.addressing.address_settings import AddressSettings
 
@@ -135,7 +135,7 @@ def error_codes() -> str:
 
 
 LOG_HEAD = """\
-<!-- Written by `make generated` from src/entrepot/base/log_events.py and known_codes.py. -->
+<!-- Written by `make generated` from src/entrepot/base/log_events.py, known_codes.py and audit_codes.py. -->
 # The log
 
 A broker, a voter, the console and `entrepot pipeline land` write what happens to standard error: one event, one line,
@@ -183,6 +183,20 @@ in JSON alone.
 """
 
 
+AUDIT_HEAD: Final = """
+## The audit log
+
+What people do with the console and by Jolokia is a line of LOG-6010 with a JSON object: `user`, `peer`, `broker`,
+`action`, what it is about, `result`. `amq` in it are the codes that Artemis' audit log (2.42, `AMQ601...`) has for the
+same deed: of being asked for, and of how it ended. Where Artemis logs the code of another deed, as for a queue that
+cannot be resumed, it is that one. Looking is not logged here, nor what clients do: of these, events of a plugin
+(LOG-1008), refused logins and rights (LOG-3008) and users that were changed (LOG-2010) have such codes above.
+
+| On pages | Operations of Jolokia | Of MBeans with | Asked for | Done | Failed |
+|---|---|---|---|---|---|
+"""
+
+
 def log_page() -> str:
     """Return the page of the log. Raises SystemExit when a code is given to two events."""
     found = LOG_HEAD
@@ -205,6 +219,16 @@ def _known_page() -> str:
         owner, _, words = row.classic.partition(": ")
         said = f"{row.artemis}: {row.says}" if row.artemis else ""
         found += f"| {row.code} | {when} | {said} | {f'`{owner}`: {words}' if owner else ''} |\n"
+    return found + _audit_page()
+
+
+def _audit_page() -> str:
+    found = AUDIT_HEAD
+    for deed in audit_codes.DEEDS:
+        pages, calls, beans = (", ".join(f"`{each}`" for each in some) for some in (deed.pages, deed.calls, deed.beans))
+        first = f"{deed.doing}: {deed.says}" if deed.doing else ""
+        done = deed.done if deed.doing else f"{deed.done}: {deed.says}"
+        found += f"| {pages} | {calls} | {beans} | {first} | {done} | {deed.failed} |\n"
     return found
 
 

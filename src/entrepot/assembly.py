@@ -134,8 +134,8 @@ class Plan:
         self.networks: Final = list(networks)
         self.draws: Final = list(draws)
         self.interval: Final = interval
-        self.zone: Final = zone or ("" if config is None else config.zone)
-        self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.client_zones)])
+        self.zone: Final = zone or ("" if config is None else config.own.zone)
+        self.zones: Final = ZoneRules([*client_zones, *(() if config is None else config.own.client_zones)])
         self._overriding: Final = {} if policies is None else policies
         self.options: Final = BrokerOptions(name, memory_limit)
         self.clusters: Clusters | None = None
@@ -329,13 +329,14 @@ class Assembly:
     def follow(self, config: BrokerConfig, act: Act) -> None:
         """Let hold what ``config`` says now, of what can change while a broker runs (artemis.md 8.2).
 
-        Settings of addresses, users and rights, diverts, addresses and queues; a queue that cannot be as the file says
-        is told of. Raises InvalidOption: nothing is changed then; StorageError.
+        Settings of addresses, users and rights, diverts, addresses and queues, and the memory for all messages; a queue
+        that cannot be as the file says is told of. Raises InvalidOption: nothing is changed then; StorageError.
         """
         had = BrokerConfig() if self.plan.config is None else self.plan.config
         config = replace(config, security=config.security.succeeding(had.security))
         policies = self.plan.policies_of(config)
         guarded = self.plan.security is had.security  # else somebody said beside the file who may do what
+        limited = self.plan.options.memory_limit == had.usage.memory_limit  # the same, of how much memory
 
         def change() -> None:
             if guarded and (config.security != had.security or self.broker.access.amended):
@@ -343,6 +344,9 @@ class Assembly:
             self._restore(policies)
             self.broker.queues.govern(policies)
             self.plan.config = config
+            if limited and config.usage.memory_limit != had.usage.memory_limit:
+                self.plan.options.memory_limit = config.usage.memory_limit
+                self.broker.limit_memory(config.usage.memory_limit)
             renew(config, had, self.broker, self.ports.say)
 
         act(change)

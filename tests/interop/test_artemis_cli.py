@@ -20,6 +20,9 @@ import maven
 import ours
 import pytest
 import recorded
+from click.testing import CliRunner, Result
+
+from entrepot.cli.main import cli as main
 
 VERSION: Final = "2.42.0"
 PATIENCE_S: Final = 60
@@ -78,6 +81,9 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "check node": ("check", "node", "--up"),
     "check full node": ("check", "node", "--up", "--memoryUsage", "90", "--diskUsage", "99"),
     "check missing queue": ("check", "queue", "--name", "cli.none", "--up"),
+    "check backup": ("check", "node", "--backup"),
+    "check peers": ("check", "node", "--peers", "2"),
+    "check with a wrong option": ("check", "node", "--nonsense"),
     "queue delete": ("queue", "delete", "--name", "cli.made"),
     "queue delete again": ("queue", "delete", "--name", "cli.made"),
     "address in use": ("address", "delete", "--name", "cli.q"),
@@ -85,10 +91,21 @@ COMMANDS: Final[dict[str, tuple[str, ...]]] = {
     "perf": ("perf", "client", "--duration", "2", "--warmup", "0", "queue://cli.perf"),
     "address delete": ("address", "delete", "--name", "cli.address"),
 }  # fmt: skip
+PROBES: Final[dict[str, tuple[str, ...]]] = {
+    "check queue": ("--queue", "cli.q"),
+    "check node": (),
+    "check full node": ("--memory-below", "90", "--store-below", "99"),
+    "check missing queue": ("--queue", "cli.none"),
+    "check backup": ("--backup",),
+    "check peers": ("--peers", "2"),
+}
+"""What it is asked -> what `entrepot probe` is asked for the same."""
 NOT_COMPARED: Final = re.compile(
     r"SLF4J|Connection brokerURL|.*\btook\b|Running |.*elapsed|--- (?!SUMMARY|result)|\s*$", re.IGNORECASE
 )
-VARIES: Final = re.compile(r"\d+ (milli)?seconds?|\[[\w-]*\d[\w-]*\]|ID:[\w-]+|\d+\.\d+ seconds|tcp://\S+|\d+ ms")
+VARIES: Final = re.compile(
+    r"\d+ (milli)?seconds?|\[[\w-]*\d[\w-]*\]|ID:[\w-]+|\d+\.\d+ seconds|\b[0-9a-f]{8}-[0-9a-f-]{27}|tcp://\S+|\d+ ms"
+)
 
 
 class Cli:
@@ -117,11 +134,15 @@ class Cli:
         return ["--url", self._url, "--user", "app", "--password", "secret"]
 
 
-def _seen(broker: artemis.Artemis | ours.Entrepot) -> dict[str, str]:
+def _seen(broker: artemis.Artemis | ours.Entrepot, probed: dict[str, Result] | None = None) -> dict[str, str]:
     broker.start().await_ready()
     try:
         cli = Cli(broker.url, broker.home)
-        return {name: cli.run(*command) for name, command in COMMANDS.items()}
+        printed = {name: cli.run(*command) for name, command in COMMANDS.items()}
+        if probed is not None:
+            url = broker.url.replace("tcp://", "stomp://app:secret@")
+            probed.update({name: CliRunner().invoke(main, ["probe", *PROBES[name], "--url", url]) for name in PROBES})
+        return printed
     finally:
         broker.kill()
 
@@ -133,6 +154,8 @@ class Printed(NamedTuple):
     ours: dict[str, str] | None
     recorded: dict[str, str] | None
     """What it printed at Artemis when that was recorded; None when that is not current."""
+    probed: dict[str, Result]
+    """What `entrepot probe` said of ours."""
 
 
 @pytest.fixture(scope="module")
@@ -141,11 +164,14 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     recording = recorded.Recording("artemis-cli", core_clients.MADE_OF, VERSION, COMMANDS, NOT_COMPARED, VARIES)
     with ThreadPoolExecutor() as pool:
         theirs = pool.submit(recording.shown, lambda: _seen(core_clients.theirs(home / "artemis")))
-        own = pool.submit(_seen, core_clients.own(home / "ours")) if core_clients.speaks_core() else None
-        return Printed(theirs.result(), own.result() if own else None, recording.held())
+        probed: dict[str, Result] = {}
+        own = pool.submit(_seen, core_clients.own(home / "ours"), probed) if core_clients.speaks_core() else None
+        return Printed(theirs.result(), own.result() if own else None, recording.held(), probed)
 
 
-FAILS: Final = ("check missing queue",)  # the others that it cannot do it says, and ends with 0
+FAILS: Final = (  # the others that it cannot do it says, and ends with 0
+    "check missing queue", "check backup", "check peers", "check with a wrong option",
+)  # fmt: skip
 
 
 def test_the_command_line_works_at_artemis(printed: Printed) -> None:
@@ -163,6 +189,15 @@ def test_it_prints_the_same_here(name: str, printed: Printed) -> None:
         pytest.skip("this build of entrepot has no CORE server")
     expected, found = _lines(name, printed.artemis[name]), _lines(name, printed.ours[name])
     assert expected == found, "\n".join(difflib.unified_diff(expected, found, "Artemis", "entrepot"))
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_probe_ends_as_the_check_of_artemis_does(name: str, printed: Printed) -> None:
+    if printed.ours is None:
+        pytest.skip("this build of entrepot has no CORE server")
+    probed = printed.probed[name]
+    assert printed.artemis[name].endswith(f"status {probed.exit_code}\n"), probed.output
+    assert ("success" in printed.artemis[name]) == ("not well" not in probed.output), probed.output
 
 
 def _lines(name: str, text: str) -> list[str]:

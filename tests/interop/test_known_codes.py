@@ -13,6 +13,7 @@ import classic
 import maven
 import pytest
 
+from entrepot.base.audit_codes import DEEDS
 from entrepot.base.known_codes import KNOWN
 
 WIDTHS = {3: 5, 4: 5, 5: 9, 6: 9, 7: 3, 8: 3, 9: 5, 10: 5, 11: 5, 12: 5, 15: 4, 16: 3, 17: 5, 18: 5, 19: 3, 20: 3}
@@ -35,7 +36,9 @@ def texts(octets: bytes) -> Iterator[str]:
         index += 2 if tag in {LONG, DOUBLE} else 1
 
 
-def test_artemis_has_each_code_and_says_that_with_it() -> None:
+@pytest.fixture(scope="module")
+def said() -> dict[str, str]:
+    """What Artemis says, by its codes."""
     try:
         place = maven.jars(*artemis.ARTIFACTS)
     except maven.Unavailable as why:
@@ -45,14 +48,25 @@ def test_artemis_has_each_code_and_says_that_with_it() -> None:
         with zipfile.ZipFile(jar) as packed:
             for name in packed.namelist():
                 if name.endswith(("_impl.class", "_bundle.class")):
-                    said = (re.match(r"(AMQ\d{6}): (.*)", text, re.DOTALL) for text in texts(packed.read(name)))
-                    found.update({match[1]: match[2] for match in said if match is not None})
+                    fits = (re.match(r"(AMQ\d{6}): (.*)", text, re.DOTALL) for text in texts(packed.read(name)))
+                    found.update({match[1]: match[2] for match in fits if match is not None})
     assert len(found) > 1000  # the loggers were found
+    return found
+
+
+def test_artemis_has_each_code_and_says_that_with_it(said: dict[str, str]) -> None:
     for row in KNOWN:
         for code in row.artemis.split():
-            assert code in found, row
+            assert code in said, row
         if row.artemis:
-            assert found[row.artemis.split()[0]].startswith(row.says), row
+            assert said[row.artemis.split()[0]].startswith(row.says), row
+
+
+def test_artemis_audit_log_has_each_code_of_ours(said: dict[str, str]) -> None:
+    for deed in DEEDS:
+        codes = f"{deed.doing} {deed.done} {deed.failed}".split()
+        assert all(code in said for code in codes), deed
+        assert said[codes[0]].startswith(deed.says), deed
 
 
 def test_classic_says_it_in_that_class() -> None:

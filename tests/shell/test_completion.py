@@ -16,15 +16,27 @@ import pytest
 
 PATIENCE: Final = 60.0
 ENTREPOT: Final = '#!/bin/sh\nexec {python} -m entrepot "$@"\n'
+CASES: Final = (
+    ("entrepot conf", "entrepot configuration "),
+    ("entrepot queue remo", "entrepot queue remove-message "),
+    ("entrepot queue list --outp", "entrepot queue list --output "),
+    ("entrepot queue list --output c", "entrepot queue list --output csv "),
+)
+"""What is typed before the key, and what stands there then."""
+
+
+def program(home: Path) -> None:
+    """Put `entrepot` where the shell looks for programs."""
+    made = home / "entrepot"
+    made.write_text(ENTREPOT.format(python=sys.executable))
+    made.chmod(0o755)
 
 
 class Terminal:
     """A shell at a terminal, somebody types in it."""
 
     def __init__(self, home: Path, *command: str) -> None:
-        program = home / "entrepot"
-        program.write_text(ENTREPOT.format(python=sys.executable))
-        program.chmod(0o755)
+        program(home)
         environment = {**os.environ, "PATH": f"{home}:{os.environ['PATH']}", "TERM": "dumb", "HOME": str(home)}
         self.typed, there = pty.openpty()
         self.process = subprocess.Popen(
@@ -58,12 +70,7 @@ def test_bash_completes_commands_options_and_their_values(tmp_path: Path) -> Non
     try:
         terminal.type('eval "$(entrepot completion bash)"; echo re""ady\n')
         terminal.shows("ready\r\n")
-        for keys, whole in (
-            ("entrepot conf", "entrepot configuration "),
-            ("entrepot queue remo", "entrepot queue remove-message "),
-            ("entrepot queue list --outp", "entrepot queue list --output "),
-            ("entrepot queue list --output c", "entrepot queue list --output csv "),
-        ):
+        for keys, whole in CASES:
             terminal.type(keys + "\t")
             terminal.shows(whole)
             terminal.type("\x15")  # the line is taken back
@@ -74,18 +81,37 @@ def test_bash_completes_commands_options_and_their_values(tmp_path: Path) -> Non
         terminal.close()
 
 
-@pytest.mark.parametrize(("shell", "source"), [("zsh", "autoload -U compinit; compinit -u; eval"), ("fish", "")])
-def test_other_shells_take_the_script(shell: str, source: str, tmp_path: Path) -> None:
-    program = shutil.which(shell)
-    if not program:
-        pytest.skip(f"no {shell}")
-    made = [sys.executable, "-m", "entrepot", "completion", shell]
-    script = subprocess.run(made, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
-    file = tmp_path / "script"
-    file.write_text(script)
-    command = f'{source} "$(cat {file})"' if source else f"source {file}; complete -C 'entrepot conf' >/dev/null"
-    environment = {**os.environ, "HOME": str(tmp_path)}
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh; Debian: apt install zsh")
+def test_zsh_completes_commands_options_and_their_values(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "zsh", "-f", "-i")
+    try:
+        terminal.type(
+            'unsetopt PROMPT_SP; autoload -U compinit; compinit -u; eval "$(entrepot completion zsh)"; echo re""ady\n'
+        )
+        terminal.shows("ready\r\n")
+        for keys, whole in CASES:
+            terminal.type(keys + "\t")
+            terminal.shows(whole)
+            terminal.type("\x15")
+        terminal.type("entrepot queue re\t\t")
+        for name in ("regroup", "remove-message", "replay", "resume", "retry"):
+            terminal.shows(name)
+    finally:
+        terminal.close()
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish; Debian: apt install fish")
+def test_fish_completes_commands_options_and_their_values(tmp_path: Path) -> None:
+    program(tmp_path)
+    folder = tmp_path / ".config" / "fish" / "completions"
+    folder.mkdir(parents=True)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    environment.pop("XDG_CONFIG_HOME", None)
+    asked = "; ".join(f"complete -C '{keys}'" for keys, _ in CASES)
+    commands = f"entrepot completion fish > {folder}/entrepot.fish; and {asked}"
     done = subprocess.run(
-        [program, "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment
+        ["fish", "-c", commands], capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment
     )
     assert (done.returncode, done.stderr) == (0, "")
+    found = [line.partition("\t")[0] for line in done.stdout.splitlines()]
+    assert found == [whole.split()[-1] for _, whole in CASES]

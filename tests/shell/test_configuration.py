@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from entrepot.cli.managing import at_desk
 from shell.consoles import Process, until
 
 CLASSIC = """<beans xmlns="http://www.springframework.org/schema/beans">
@@ -32,6 +36,9 @@ ARTEMIS = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"
 <address-setting match="orders.#"><max-size-bytes>{limit}</max-size-bytes></address-setting></address-settings>
 {more}</core></configuration>
 """
+
+
+AGAIN = "<transaction-timeout>7000</transaction-timeout><global-max-size>48M</global-max-size>"
 
 
 def run(*words: str, code: int = 0) -> str:
@@ -65,6 +72,9 @@ def test_two_brokers_of_classic_differ_where_they_do(tmp_path: Path) -> None:
         rows = [json.loads(line) for line in run("configuration", "drift", *urls, code=1).splitlines()]
         assert {row["setting"] for row in rows} >= {"--memory-limit"}
         assert not [row for row in rows if "policyEntry" in row["setting"]]  # 1mb is 1048576
+        table = list(csv.reader(io.StringIO(run("configuration", "drift", *urls[:-1], "csv", code=1))))
+        assert table[0] == ["setting", *(urls[1], urls[3])]
+        assert {row[0].lstrip("'") for row in table[1:]} == {row["setting"] for row in rows}
         own = [json.loads(line) for line in run("configuration", "drift", "--own", *urls, code=1).splitlines()]
         assert {row["setting"] for row in own if row["own"]} >= {"broker/brokerName", "--name"}
     finally:
@@ -76,12 +86,16 @@ def test_what_is_read_again_has_its_new_value_and_what_takes_a_restart_is_named(
     file = tmp_path / "broker.xml"
     file.write_text(ARTEMIS.format(limit="1M", more=""))
     broker = Process(tmp_path, "beta", "run", str(file))
+    whole = partial(
+        at_desk, broker.facts["stomp"], lambda desk: desk.ask("broker", "describeAttributes", "globalMaxSize")
+    )
     setting = "core/address-settings/address-setting[orders.#]/max-size-bytes"
     try:
         assert (shown(broker)[setting]["means"], shown(broker)[setting]["line"]) == ("1048576", 8)
-        file.write_text("\n" + ARTEMIS.format(limit="2M", more="<transaction-timeout>7000</transaction-timeout>"))
+        file.write_text("\n" + ARTEMIS.format(limit="2M", more=AGAIN))
         until(lambda: shown(broker, "max-size-bytes")[setting]["means"], lambda means: means == "2097152")
         assert shown(broker, "max-size-bytes")[setting]["line"] == 9
+        assert whole() == {"globalMaxSize": 48 << 20}
         url = broker.facts["stomp"]
         told = subprocess.run(
             [sys.executable, "-m", "entrepot", "configuration", "show", "name", "--url", url],

@@ -155,3 +155,22 @@ def test_check_says_what_is_done_otherwise(tmp_path: Path) -> None:
     assert any("the console is not opened at https://0.0.0.0:8162: cannot read" in what for what in warned), warned
     assert any("the console cannot ask this broker" in what for what in warned)
     assert "it starts" in done.stderr
+
+
+def test_reports_are_where_the_file_says(tmp_path: Path) -> None:
+    (tmp_path / "reports" / "night").mkdir(parents=True)
+    (tmp_path / "reports" / "night" / "report.html").write_text("<!doctype html><title>of the night</title>")
+    (tmp_path / "broker.xml").write_text(
+        "<?entrepot reports='reports'?><broker xmlns='http://activemq.apache.org/schema/core' persistent='false'>"
+        "<transportConnectors><transportConnector uri='auto://127.0.0.1:0'/></transportConnectors></broker>"
+    )
+    port = free_port()
+    broker = Process(tmp_path, "broker", "run", "--console", f"127.0.0.1:{port}", str(tmp_path / "broker.xml"))
+    try:
+        waits_for(f"http://127.0.0.1:{port}/api/jolokia/version")
+        with urlopen(f"http://127.0.0.1:{port}/reports", timeout=20) as answer:
+            assert "night" in answer.read().decode()
+        with urlopen(f"http://127.0.0.1:{port}/reports/night/report.html", timeout=20) as answer:
+            assert "of the night" in answer.read().decode()
+    finally:
+        broker.stop()

@@ -13,11 +13,11 @@ import pytest
 
 import entrepot
 from entrepot.assembly import Assembly, Plan, Ports
-from entrepot.base.environment import SECOND
+from entrepot.base.environment import MIB, SECOND
 from entrepot.base.errors import AccessDenied, InvalidOption, UserUnknown
 from entrepot.base.settings import Dialect
 from entrepot.cluster.networks.options import NetworkConnectorOptions
-from entrepot.config.model import BrokerConfig, changes
+from entrepot.config.model import BrokerConfig, UsageOptions, changes
 from entrepot.config.peering import ClusterEntry, Peering, PlaceEntry, Position
 from entrepot.config.security import OPEN, RuleEntry, Security, UserEntry
 from entrepot.core.addressing.definition import QueueDefinition
@@ -294,3 +294,21 @@ def test_a_commit_that_was_looked_at_is_carried_out_though_rights_changed_since(
 
 def a_message(body: str) -> Message:
     return Rig(disk=False).message(body, "q")
+
+
+def test_a_file_that_is_read_again_says_how_much_memory_there_is_unless_somebody_said_it_beside() -> None:
+    def of(octets: int) -> BrokerConfig:
+        return BrokerConfig(usage=UsageOptions(memory_limit=octets), family=Dialect.ARTEMIS)
+
+    made = started(Plan("a", 50 * MIB, config=of(50 * MIB)))
+    follow(made, of(80 * MIB))
+    follow(made, of(100 * MIB))
+    broker = made.broker
+    assert (broker.memory.limit, broker.room.most, broker.stages.ledger.limit) == (100 * MIB, 25 * MIB, 25 * MIB)
+    broker.limit_memory(10 * MIB)  # as an operator does: what the file says of something else changes nothing of it
+    follow(made, of(100 * MIB))
+    assert broker.memory.limit == 10 * MIB
+    beside = started(Plan("a", 60 * MIB, config=of(50 * MIB)))
+    follow(beside, of(100 * MIB))
+    assert beside.broker.memory.limit == 60 * MIB
+    assert all(change.live for change in changes(of(50 * MIB), of(100 * MIB)))

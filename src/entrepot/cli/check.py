@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from entrepot.analysis.survey import machines, network_of
 from entrepot.analysis.text import carried, draw
 from entrepot.base.errors import InvalidConfiguration, InvalidOption
 from entrepot.cli.configuration import counted, examine
-from entrepot.cli.output import output_option
+from entrepot.cli.output import listing_option
 from entrepot.cli.output import show as show_rows
 from entrepot.config.findings import Finding, Findings, Severity
 from entrepot.config.reading import Reading
@@ -25,6 +26,29 @@ from entrepot.config.reading import Reading
 PATH_COLUMNS: Final = ("path", "hop", "from", "to", "grade", "what", "remedy")
 COLUMNS: Final = ("severity", "line", "path", "what", "remedy")
 NETWORK_COLUMNS: Final = ("severity", "file", "line", "path", "what", "remedy")
+WAY_COLUMNS: Final = (*NETWORK_COLUMNS, "hop", "from", "to", "grade")
+
+
+class _Told:
+    """Where rows are shown: each table for itself, and all as one where programs read CSV."""
+
+    def __init__(self, output: str, columns: Sequence[str]) -> None:
+        """``columns``: those of CSV."""
+        self.output: Final = output
+        self._columns: Final = columns
+        self._rows: list[dict[str, Any]] = []
+
+    def show(self, rows: list[dict[str, Any]], columns: Sequence[str]) -> None:
+        """Show ``rows`` now, or `end` does."""
+        if self.output == "csv":
+            self._rows += rows
+        elif rows:
+            show_rows(rows, columns, self.output)
+
+    def end(self) -> None:
+        """Show what has to be one table."""
+        if self.output == "csv":
+            show_rows(self._rows, self._columns, self.output)
 
 
 @click.command(
@@ -68,7 +92,7 @@ NETWORK_COLUMNS: Final = ("severity", "file", "line", "path", "what", "remedy")
     metavar="FROM:TO",
     help="Say what the way between two brokers does to messages, hop by hop, and which hop is the weakest. Repeatable.",
 )
-@output_option
+@listing_option
 @click.pass_context
 def check(
     ctx: click.Context,
@@ -86,18 +110,19 @@ def check(
     Each FILE is an activemq.xml of ActiveMQ Classic or a broker.xml of Artemis. Several are checked as one network too,
     and drawn: names, ports, credentials, who reaches whom within the TTLs, loops, links made twice; clusters and pairs
     of Artemis too. Nothing is opened and nothing needs to run. Exit code 1 when a broker would not start, an error is
-    found in the network, or no message gets along a --path.
+    found in the network, or no message gets along a --path. CSV is what is found, without the drawing.
     """
     if properties and len(files) > 1:
         raise InvalidOption("--properties are those of one broker", remedy="check that one by itself")
     on = machines(hosts)
     failed = False
     members: list[Member] = []
+    told = _Told(output, WAY_COLUMNS if paths else NETWORK_COLUMNS)
     for file in files:
         reading, findings = _read(file, defines, properties, strict=strict)
         config = None if reading is None or findings.errors else reading.config
         failed = failed or config is None
-        _show(findings, output)
+        _show(findings, told)
         verdict = "it does not start" if config is None else "it starts"
         click.echo(f"{file}: {verdict}; {counted(findings)}", err=True)
         if reading is not None and reading.draft is not None:
@@ -105,11 +130,12 @@ def check(
             members.append(member_of(reading.draft, main, on.get(reading.draft.broker.name, "")))
     if members:
         network = network_of(members)
-        failed = _judge(network, strict=strict, output=output, drawn=len(files) > 1) or failed
+        failed = _judge(network, told, strict=strict, drawn=len(files) > 1) or failed
         if svg is not None:
             svg.write_text(picture(network), encoding="utf-8")
         for text in paths:
-            failed = not _follow(network, text, output) or failed
+            failed = not _follow(network, text, told) or failed
+    told.end()
     if failed:
         ctx.exit(1)
 
@@ -124,31 +150,29 @@ def _read(file: str, defines: tuple[str, ...], properties: str, *, strict: bool)
     return reading, reading.findings.strict() if strict else reading.findings
 
 
-def _show(findings: Findings, output: str) -> None:
+def _show(findings: Findings, told: _Told) -> None:
     """Show what was found, with the names of the files where there are several."""
-    if findings.all:
-        several = len({finding.file for finding in findings}) > 1
-        show_rows([row(finding) for finding in findings.sorted()], NETWORK_COLUMNS if several else COLUMNS, output)
+    several = len({finding.file for finding in findings}) > 1
+    told.show([row(finding) for finding in findings.sorted()], NETWORK_COLUMNS if several else COLUMNS)
 
 
-def _judge(network: Network, *, strict: bool, output: str, drawn: bool) -> bool:
+def _judge(network: Network, told: _Told, *, strict: bool, drawn: bool) -> bool:
     """Show what is wrong with the network, and the network; return whether something is an error."""
     findings = Findings()
     report(network, findings)
     if strict:
         findings = findings.strict()
-    if findings.all:
-        show_rows([row(finding) for finding in findings.sorted()], NETWORK_COLUMNS, output)
+    told.show([row(finding) for finding in findings.sorted()], NETWORK_COLUMNS)
     if drawn:
         click.echo(f"network of {len(network.members)}: {counted(findings)}", err=True)
-        if output != "json":
+        if told.output == "table":
             click.echo("\n" + draw(network), nl=False)
             for line in tell(network):
                 click.echo(line)
     return bool(findings.errors)
 
 
-def _follow(network: Network, text: str, output: str) -> bool:
+def _follow(network: Network, text: str, told: _Told) -> bool:
     """Show what the way between two brokers does to messages; return whether there is one that they can go."""
     source, target = ends(network, text)
     hops = way(network, source, target)
@@ -156,8 +180,8 @@ def _follow(network: Network, text: str, output: str) -> bool:
         click.echo(f"path {text}: there is no way" if source != target else f"path {text}: they are one", err=True)
         return source == target
     weak = weakest(hops)
-    if output == "json":
-        show_rows([risk for at, hop in enumerate(hops, 1) for risk in _risk_rows(text, at, hop)], PATH_COLUMNS, output)
+    if told.output != "table":
+        told.show([risk for at, hop in enumerate(hops, 1) for risk in _risk_rows(text, at, hop)], PATH_COLUMNS)
     else:
         click.echo(f"\npath {text}: {len(hops)} hop{'s' if len(hops) > 1 else ''}")
         for at, hop in enumerate(hops, 1):

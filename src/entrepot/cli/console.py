@@ -75,7 +75,7 @@ log: Final = logging.getLogger("entrepot.console")
     type=click.Path(file_okay=False),
     metavar="DIR",
     help="Where `entrepot pipeline report`, `audit` and `plan` write their reports, to be shown too; a console that is "
-    "started beside a broker takes it from ENTREPOT_REPORTS.",
+    "started beside a broker takes it from the broker's file or ENTREPOT_REPORTS.",
 )
 @click.option("--tls-certificate", type=click.Path(dir_okay=False, path_type=Path), help="A PEM file: serve https.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, when it is in another file.")
@@ -121,7 +121,7 @@ def console(
         service=(login, passcode),
         read_only=read_only,
         hosts=hosts,
-        reports=reports,
+        reports=reports if told is None else told.reports or reports,
     )
     if until_eof:
         runtime.stop_at_end_of_input()
@@ -209,17 +209,20 @@ def _takes_openwire(uri: str) -> bool:
 def planned(listen: str | None, config: BrokerConfig | None) -> ConsoleSettings | None:
     """Return the console to start beside a broker, None for none. Raises InvalidOption.
 
-    ``listen``: what ``--console`` says, which goes before the place in the file; TLS and users stay the file's.
+    ``listen``: what ``--console`` says, which goes before the place in the file; TLS, users, reports stay the file's.
     """
-    from entrepot.config.console import ConsolePlace, ConsoleSettings  # noqa: PLC0415 - as above
+    from msgspec.structs import replace  # noqa: PLC0415 - as above
+
+    from entrepot.config.console import ConsolePlace, ConsoleSettings  # noqa: PLC0415
 
     written = None if config is None else config.console
+    reports = "" if config is None else config.own.reports
     if listen is None or listen == NONE:
-        return written if listen is None else None
+        return replace(written, reports=reports) if listen is None and written is not None else None
     host, port = place(listen)
     tls = None if written is None else written.places[0].tls
     realm = None if written is None else written.realm
-    return ConsoleSettings(places=(ConsolePlace(host=host, port=port, tls=tls),), realm=realm)
+    return ConsoleSettings(places=(ConsolePlace(host=host, port=port, tls=tls),), realm=realm, reports=reports)
 
 
 def askable_by(settings: ConsoleSettings, listen: list[str]) -> ConsoleSettings | None:

@@ -13,7 +13,7 @@ from entrepot.base.errors import InvalidOption
 from entrepot.cli.context import masked, read
 from entrepot.cli.dialogue import url_option, who_options
 from entrepot.cli.managing import at_desk, managing
-from entrepot.cli.output import listing_option, output_option, show
+from entrepot.cli.output import listing_option, show
 from entrepot.core.operators.settings_page import SOURCES
 from entrepot.io import runtime
 
@@ -68,7 +68,7 @@ def show_(*, search: tuple[str, ...], source: str | None, url: str, output: str)
 )
 @click.option("--own", is_flag=True, help="Also what has to differ: names, places to listen, directories.")
 @who_options
-@output_option
+@listing_option
 @click.pass_context
 def drift(ctx: click.Context, *, urls: tuple[str, ...], own: bool, output: str) -> None:
     """Compare brokers that should be alike: settings that differ, or that one has and another lacks.

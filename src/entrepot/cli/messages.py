@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -17,9 +17,9 @@ from entrepot.base.errors import Inexpressible
 from entrepot.cli import lines
 from entrepot.cli.dialogue import connect_option, talking, url_option
 from entrepot.cli.errors import Failure, Misuse
-from entrepot.cli.output import output_option, progress, show, to_json
+from entrepot.cli.output import listing_option, progress, records, show, to_json
 from entrepot.cli.values import DURATION, HEADER, in_words
-from entrepot.client.written import as_fields
+from entrepot.client.written import COLUMNS, as_fields, as_row
 from entrepot.io import runtime
 from entrepot.protocols.stomp.client import AUTO, CLIENT, CLIENT_INDIVIDUAL, Message
 
@@ -434,7 +434,7 @@ def _least(available: int, count: int | None, received: int) -> int:
 @connect_option
 @count_option
 @selector_option
-@output_option
+@listing_option
 @click.option(
     "--timeout", type=DURATION, default="30s", show_default=True, help="How long to wait for the next message."
 )
@@ -450,16 +450,21 @@ def browse(
 ) -> None:
     """Show the messages that wait in the queue DEST, and leave them there.
 
-    A table shows the first 100, JSON all, unless --count says otherwise. `entrepot send --json` reads the JSON lines.
+    A table shows the first 100, JSON and CSV all, unless --count says otherwise. `entrepot send --json` reads the JSON
+    lines. In CSV properties are JSON, and a body that is no text is in base64, as in what the console exports.
     """
     if destination.startswith(("/topic/", "topic://")):
         raise Misuse(f"{destination} is a topic, which keeps no messages to browse", remedy="browse a queue")
     limit = count or (BROWSED if output == "table" else None)
     rows: list[dict[str, Any]] = []
+    head: list[Sequence[str]] = [COLUMNS]
 
     async def write(batch: list[Message]) -> None:
         if output == "json":
             await lines.write_out(b"".join((to_json(as_fields(one)) + "\n").encode() for one in batch))
+        elif output == "csv":
+            await lines.write_out(records([*head, *(as_row(as_fields(one)) for one in batch)]).encode())
+            head.clear()
         else:
             rows.extend(_row(message) for message in batch)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,17 +13,9 @@ from typing import Any, Final, Protocol
 import click
 import msgspec
 
+from entrepot.base.spreadsheets import harmless
+
 FORMATS: Final = ("table", "json")
-FORMULAS: Final = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "\n",
-    *"\uff1d\uff0b\uff0d\uff20",
-)  # a queue may be called =HYPERLINK(...)
 
 output_option = click.option(
     "--output",
@@ -62,9 +55,7 @@ def show(rows: Iterable[dict[str, Any]], columns: Sequence[str], output: str, *,
     if any(PROCESS in row for row in kept) and PROCESS not in columns:
         columns = (*columns, PROCESS)
     if output == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([_plain(row.get(column)) for column in columns] for row in kept)
+        click.echo(records([columns, *([_plain(row.get(column)) for column in columns] for row in kept)]), nl=False)
         return
     if not kept:
         click.echo(empty, err=True)
@@ -84,6 +75,13 @@ def show(rows: Iterable[dict[str, Any]], columns: Sequence[str], output: str, *,
     console.print(table)
 
 
+def records(rows: Iterable[Sequence[object]]) -> str:
+    """Return ``rows`` as records of CSV."""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows(rows)
+    return written.getvalue()
+
+
 def _plain(value: object) -> object:
     """Return what CSV has of a value: numbers without commas, and no text that a spreadsheet takes for a formula."""
     if value is None:
@@ -92,8 +90,7 @@ def _plain(value: object) -> object:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return value
-    text = value if isinstance(value, str) else to_json(value)
-    return f"'{text}" if text[:1] in FORMULAS else text
+    return harmless(value if isinstance(value, str) else to_json(value))
 
 
 def _cell(value: object) -> str:

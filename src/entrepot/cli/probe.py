@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import click
@@ -10,9 +11,10 @@ from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
 from entrepot.cli.managing import Desk, at_desk
-from entrepot.cli.output import output_option, to_json
+from entrepot.cli.output import listing_option, show
 
-FACTS: Final = "name,active,addressMemoryUsagePercentage,diskStoreUsage"
+FACTS: Final = "name,nodeID,active,addressMemoryUsagePercentage,diskStoreUsage"
+COLUMNS: Final = ("check", "value", "limit", "well")
 
 Finding = dict[str, Any]
 
@@ -24,22 +26,31 @@ Finding = dict[str, Any]
     entrepot probe
     entrepot probe --master --memory-below 80 --store-below 90
     entrepot probe --queue orders --waiting-below 1000 --consumers 2 --oldest-below 60
+    entrepot probe --backup --peers 3
     entrepot probe --bridges --output json
     """
 )
 @click.option("--master", is_flag=True, help="It is master of its store, or has it alone.")
+@click.option("--backup", is_flag=True, help="A backup of it is known in its cluster.")
+@click.option(
+    "--peers", type=click.IntRange(1), metavar="N", help="Its cluster has so many nodes at least, itself too."
+)
 @click.option("--memory-below", type=click.IntRange(1, 100), metavar="PERCENT", help="Messages take less memory.")
 @click.option("--store-below", type=click.IntRange(1, 100), metavar="PERCENT", help="The store is less full.")
 @click.option("--bridges", is_flag=True, help="Every bridge to another broker is open.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="This queue exists. Repeatable.")
+@click.option(
+    "--queue", "queues", multiple=True, metavar="NAME", help="This queue exists and is not paused. Repeatable."
+)
 @click.option("--waiting-below", type=click.IntRange(0), metavar="N", help="Fewer messages wait in each of these.")
 @click.option("--consumers", type=click.IntRange(1), metavar="N", help="Each of them has so many consumers at least.")
 @click.option("--oldest-below", type=click.IntRange(1), metavar="S", help="The next message of each is younger.")
 @url_option
-@output_option
+@listing_option
 def probe(
     *,
     master: bool,
+    backup: bool,
+    peers: int | None,
     memory_below: int | None,
     store_below: int | None,
     bridges: bool,
@@ -52,7 +63,8 @@ def probe(
 ) -> None:
     """Ask a broker whether it is well: exit code 0 when all that was asked for holds, 1 when not, 2 for a wrong option.
 
-    Without options it is well when it answers. Each check is a line of the output.
+    Without options it is well when it answers. Each check is a line of the output; all that were asked for are made.
+    docs/managing.md compares it with `artemis check`.
     """
     limits = {"waiting": waiting_below, "consumers": consumers, "oldest_s": oldest_below}
     if not queues and any(value is not None for value in limits.values()):
@@ -64,6 +76,8 @@ def probe(
         if master:
             role = str((await desk.ask("broker", "describeAvailability")).get("role"))
             found.append(_finding("master", role, role in ("alone", "primary")))
+        if backup or peers is not None:
+            found += await _cluster(desk, str(facts["nodeID"]), backup=backup, peers=peers)
         if memory_below is not None:
             memory = int(facts["addressMemoryUsagePercentage"])
             found.append(_finding("memory_percent", memory, memory < memory_below, memory_below))
@@ -78,11 +92,26 @@ def probe(
         return found
 
     found = at_desk(url, look)
-    for row in found:
-        click.echo(to_json(row) if output == "json" else _line(row))
+    if output == "table":
+        for row in found:
+            click.echo(_line(row))
+    else:
+        show(found, COLUMNS, output)
     bad = [row["check"] for row in found if not row["well"]]
     if bad:
         raise Failure(f"not well: {', '.join(bad)}", remedy="`entrepot explain QUEUE` says why messages wait")
+
+
+async def _cluster(desk: Desk, own: str, *, backup: bool, peers: int | None) -> list[Finding]:
+    """Return what the topology says of the node ``own`` and of how many there are."""
+    nodes = json.loads(await desk.ask("broker", "listNetworkTopology"))
+    found = []
+    if backup:
+        known = next((str(one["backup"]) for one in nodes if one["nodeID"] == own and one.get("backup")), "")
+        found.append(_finding("backup", known or "none", bool(known)))
+    if peers is not None:
+        found.append(_finding("peers", len(nodes), len(nodes) >= peers, peers))
+    return found
 
 
 async def _queue(desk: Desk, name: str, limits: dict[str, int | None]) -> list[Finding]:
@@ -90,7 +119,7 @@ async def _queue(desk: Desk, name: str, limits: dict[str, int | None]) -> list[F
         row = await desk.ask(f"queue.{name}", "describe")
     except InvalidDestination as error:
         return [_finding(f"queue {name}", _told(error), False)]
-    found = [_finding(f"queue {name}", "exists", True)]
+    found = [_finding(f"queue {name}", "paused" if row["paused"] else "exists", not row["paused"])]
     waiting, least, oldest = limits["waiting"], limits["consumers"], limits["oldest_s"]
     if waiting is not None:
         found.append(_finding(f"waiting {name}", row["waiting"], row["waiting"] < waiting, waiting))

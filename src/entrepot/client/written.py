@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from entrepot.base.spreadsheets import harmless
 from entrepot.protocols.stomp.client import Message
 
 if TYPE_CHECKING:
@@ -17,6 +19,13 @@ STANDARD: Final = (
     *("original-destination", "JMSXUserID", "amq-msg-type", "position"),
 )
 """Headers that are not the application's (classic.md 6.3)."""
+
+LISTED: Final = (
+    *("message-id", "timestamp", "destination", "priority", "persistent", "redelivered", "expires"),
+    *("correlation-id", "reply-to", "type"),
+)
+COLUMNS: Final = (*LISTED, "properties", "body", "body_base64")
+"""Of a message in CSV; the first are headers."""
 
 
 def shown(message: Received) -> Message:
@@ -63,3 +72,11 @@ def as_fields(message: Message) -> dict[str, Any]:
     fields["headers"] = {name: text for name, text in message.headers.items() if name in STANDARD}
     fields["properties"] = {name: text for name, text in message.headers.items() if name not in STANDARD}
     return fields
+
+
+def as_row(fields: Mapping[str, Any]) -> list[str]:
+    """Return what ``fields``, as of `as_fields`, has in `COLUMNS`: nothing that a spreadsheet would carry out."""
+    headers = fields["headers"]
+    properties = json.dumps(fields["properties"], ensure_ascii=False) if fields["properties"] else ""
+    bodies = (fields.get("body", ""), fields.get("body_base64", ""))
+    return [harmless(text) for text in (*(headers.get(name, "") for name in LISTED), properties, *bodies)]

@@ -86,10 +86,11 @@ class ConsoleRealm(Struct, frozen=True, kw_only=True):
 
 
 class ConsoleSettings(Struct, frozen=True, kw_only=True):
-    """The console of a broker. ``realm`` None: its users are the broker's."""
+    """The console of a broker. ``realm`` None: its users are the broker's. ``reports``: their directory, if any."""
 
     places: tuple[ConsolePlace, ...]
     realm: ConsoleRealm | None = None
+    reports: str = ""
     file: str = ""
     line: int = 0
     path: str = ""

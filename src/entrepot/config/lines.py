@@ -68,9 +68,11 @@ def _core_left_out(core: Bean, config: BrokerConfig) -> Iterator[Said]:
 
 def _beside(config: BrokerConfig, sources: Sources) -> Iterator[Said]:
     """Yield what stands beside the broker: its zone, and where its console is."""
-    if config.zone:
-        yield Said("zone", "", config.zone, file=sources.file)
-    for number, rule in enumerate(config.client_zones, 1):
+    if config.own.zone:
+        yield Said("zone", "", config.own.zone, file=sources.file)
+    if config.own.reports:
+        yield Said("reports", "", config.own.reports, file=sources.file)
+    for number, rule in enumerate(config.own.client_zones, 1):
         yield Said("client zones", str(number), rule, file=sources.file)
     for number, place in enumerate(() if config.console is None else config.console.places, 1):
         yield Said("console", str(number), str(place), file=place.file, line=place.line)

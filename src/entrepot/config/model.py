@@ -330,8 +330,19 @@ class ServingOptions(Struct, frozen=True, kw_only=True):
     retention: RetentionOptions | None = None
 
 
+class OwnSettings(Struct, frozen=True, kw_only=True):
+    """What only entrepot knows. ``zone``: where the broker is; ``client_zones``: rules of `cluster/zones.py`.
+
+    ``reports``: the directory of the reports that the console shows, "" for none.
+    """
+
+    zone: str = ""
+    client_zones: tuple[str, ...] = ()
+    reports: str = ""
+
+
 class BrokerConfig(Struct, frozen=True, kw_only=True):
-    """A broker, as a file describes it. ``zone``: where it is; ``client_zones``: rules of `cluster/zones.py`.
+    """A broker, as a file describes it. ``own``: what only entrepot knows.
 
     ``refresh_ms``: how often its files are looked at for changes, 0 for never.
 
@@ -364,8 +375,7 @@ class BrokerConfig(Struct, frozen=True, kw_only=True):
     security: Security = OPEN
     family: Dialect = Dialect.CLASSIC
     peering: Peering = Peering()
-    zone: str = ""
-    client_zones: tuple[str, ...] = ()
+    own: OwnSettings = OwnSettings()
     notices: NoticeOptions = NoticeOptions()
     refresh_ms: int = 0
     serving: ServingOptions = ServingOptions()
@@ -428,8 +438,10 @@ def changes(a: BrokerConfig, b: BrokerConfig) -> list[Change]:
         found.append(Change("mirrored queues", a.mirror_prefix, b.mirror_prefix, True))
     if a.plugins != b.plugins:
         found.append(Change("plugins", a.plugins, b.plugins, False))
-    if (a.zone, a.client_zones) != (b.zone, b.client_zones):
-        found.append(Change("zones", (a.zone, a.client_zones), (b.zone, b.client_zones), False))
+    if a.own.reports != b.own.reports:
+        found.append(Change("reports of the console", a.own.reports, b.own.reports, False))
+    if (a.own.zone, a.own.client_zones) != (b.own.zone, b.own.client_zones):
+        found.append(Change("zones", a.own, b.own, False))
     for name, what in FIXED_NAMES.items():
         old, new = getattr(a, name), getattr(b, name)
         if old != new:

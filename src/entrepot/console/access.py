@@ -19,8 +19,9 @@ import secrets
 import time
 from typing import Any, Final
 
+from entrepot.base.audit_codes import deed_of
 from entrepot.base.errors import AccessDenied, EntrepotError
-from entrepot.io.logs import FIELDS, STRANGER
+from entrepot.io.logs import AMQ, FIELDS, STRANGER
 
 COOKIE: Final = "entrepot_session"
 SESSION_IDLE: Final = 30 * 60.0  # s
@@ -31,6 +32,8 @@ SLOWEST: Final = 8.0  # s that a wrong password waits at most
 FORGOTTEN: Final = 300.0  # s after which guesses of an address are forgotten
 GUESSERS_MOST: Final = 10_000
 WAITING_MOST: Final = 20  # logins of one address under way
+
+WELL: Final = 200  # the status of an answer of Jolokia
 
 audit_log: Final = logging.getLogger("entrepot.audit")
 
@@ -146,6 +149,8 @@ def audit(
 ) -> None:
     """Write one line of the audit log: who did what to which, and what came of it.
 
+    With the codes that Artemis' audit log has for it (`base/audit_codes.py`).
+
     No ``user``, and an ``error``: a stranger was not let in. He can knock as often as he likes, so that is limited.
     """
     line = {
@@ -157,7 +162,12 @@ def audit(
         **about,
         "result": _told(result) if error is None else f"{error.code}: {error.message}"[:300],
     }
-    extra = {FIELDS: line, STRANGER: not user and error is not None}
+    well = error is None and about.get("status", WELL) == WELL
+    deed = deed_of(what, str(about.get("mbean", "")), str(about.get("operation", "")))
+    codes = "" if deed is None else deed.codes(well=well)
+    if codes:
+        line["amq"] = codes
+    extra = {FIELDS: line, AMQ: codes, STRANGER: not user and error is not None}
     audit_log.info("%s", json.dumps(line, ensure_ascii=True, default=str), extra=extra)
 
 

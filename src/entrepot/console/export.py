@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, TimedOut, Unreachable
-from entrepot.client.written import as_fields, shown
+from entrepot.client.written import COLUMNS, as_fields, as_row, shown
 from entrepot.console.access import Visitor, audit
 from entrepot.console.desk import Look
 from entrepot.console.forms import form_of
@@ -37,12 +37,6 @@ UNDER_WAY: Final = 2  # messages that a broker sends ahead, whatever their size:
 EXPORTS_MOST: Final = 4  # at a time
 LIFE: Final = 600.0  # s
 CHUNK: Final = 64 * 1024  # octets that are written at once
-HEADERS: Final = (
-    *("message-id", "timestamp", "destination", "priority", "persistent", "redelivered", "expires"),
-    *("correlation-id", "reply-to", "type"),
-)
-COLUMNS: Final = (*HEADERS, "properties", "body", "body_base64")
-FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would carry out
 
 Fields = Mapping[str, Any]
 
@@ -52,17 +46,16 @@ def as_line(fields: Fields) -> str:
     return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
-def as_row(fields: Fields) -> str:
-    """Return a message as a line of CSV. A text that a spreadsheet would carry out has a ``'`` before it."""
-    headers = fields["headers"]
-    properties = json.dumps(fields["properties"], ensure_ascii=False) if fields["properties"] else ""
-    bodies = (fields.get("body", ""), fields.get("body_base64", ""))
-    return _csv([*(headers.get(name, "") for name in HEADERS), properties, *bodies])
+def as_record(fields: Fields) -> str:
+    """Return a message as a record of CSV."""
+    written = io.StringIO()
+    csv.writer(written).writerow(as_row(fields))
+    return written.getvalue()
 
 
 FORMATS: Final[Mapping[str, tuple[str, str, Callable[[Fields], str]]]] = {
     "jsonl": ("application/x-ndjson", "", as_line),
-    "csv": ("text/csv; charset=utf-8; header=present", ",".join(COLUMNS) + "\r\n", as_row),
+    "csv": ("text/csv; charset=utf-8; header=present", ",".join(COLUMNS) + "\r\n", as_record),
 }
 """What a file is called behind its dot -> its type, its first line, and what makes a line of a message."""
 
@@ -189,12 +182,6 @@ def _place(view: QueueView) -> str:
         )
     name = view.name if view.routing == "ANYCAST" and view.name == view.address else f"{view.address}::{view.name}"
     return f"queue://{name}?consumer.prefetchSize={UNDER_WAY}"
-
-
-def _csv(values: list[str]) -> str:
-    written = io.StringIO()
-    csv.writer(written).writerow([f"'{text}" if text.startswith(FORMULA) else text for text in values])
-    return written.getvalue()
 
 
 def _reason(group: BaseExceptionGroup[BaseException]) -> EntrepotError:

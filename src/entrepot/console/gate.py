@@ -220,6 +220,7 @@ class Shield:
 
     A client that waits for "100 Continue" and is refused before its body was asked for leaves the body out and sends
     its next request (RFC 9110, 10.1.1); the connection is closed then, since its octets could no longer be told apart.
+    So it is where a request tells two lengths, and a proxy before us may have taken the other one (RFC 9112, 6.1).
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -233,6 +234,10 @@ class Shield:
         headers = dict(scope["headers"])
         if not _is_host(headers.get(b"host", b"")):
             await PlainTextResponse("the Host of the request is none", 400, HEADERS)(scope, receive, send)
+            return
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            ends = {**HEADERS, "Connection": "close"}
+            await PlainTextResponse("the request tells two lengths", 400, ends)(scope, receive, send)
             return
         length = headers.get(b"content-length", b"0")
         if count(length.decode("latin-1"), BODY_MAX) is None:

@@ -31,7 +31,10 @@ SANDBOX: Final = (
 )
 FRESH: Final = 2.0  # s that a look at the directory serves all who ask
 READING_MOST: Final = 4  # reports that are read at a time
-UNTOLD: Final = "No directory is named: start the console with --reports DIR, or set ENTREPOT_REPORTS."
+UNTOLD: Final = (
+    "No directory is named: start the console with --reports DIR, set ENTREPOT_REPORTS, or write "
+    '<?entrepot reports="DIR"?> into the file of the broker.'
+)
 Looked = tuple[list[Report], bool]
 
 

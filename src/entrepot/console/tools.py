@@ -222,11 +222,13 @@ class Tools:
         desk = await self._desk(request, visitor)
         place = f"{kind}://{name}"
         error: EntrepotError | None = None
+        said = "done"
         try:
             if request.method in ("POST", "PUT"):
                 return await _post(request, desk, place, query)
             patience = min(READ_MOST, _milliseconds(query.get("readTimeout", "20000")) / 1000)
             got = await desk.receive(place, request.headers.get("selector", query.get("selector", "")), patience)
+            said = "done" if got is not None else "nothing came"
         except EntrepotError as failed:
             error = failed
             raise
@@ -238,7 +240,7 @@ class Tools:
                 f"message {request.method}",
                 {"place": place},
                 error,
-                "done",
+                said,
             )
         if got is None:
             return Response(status_code=204)

@@ -27,6 +27,7 @@ UNRESTRAINED: Final = ("entrepot.broker", "entrepot.audit")  # events that were 
 STRANGER: Final = "stranger"  # attribute of the record: somebody caused it who is not known, and can again
 OTHERS: Final = ("asyncio", "h11", "websockets", "wsproto")  # libraries that log what peers do, at WARNING and above
 FIELDS: Final = "fields"  # attribute of the record: what a line says, as an object
+AMQ: Final = "amq"  # attribute of the record: the codes of Artemis that whoever logs it knows
 LEFT_OUT: Final = "left_out"  # attribute of the record that says how many lines like it were held back
 
 log: Final = logging.getLogger("entrepot.node")
@@ -86,8 +87,9 @@ class JsonFormatter(logging.Formatter):
             said["process"] = self.process
         known = known_as(str(said["code"]), text)
         codes = _KNOWN_CODE.findall(text)[:1] + ([] if known is None else _absent(known.artemis, text).split())
-        if codes:
-            said["amq"] = " ".join(codes)
+        amq = getattr(record, AMQ, "") or " ".join(codes)
+        if amq:
+            said["amq"] = amq
         if known is not None and known.classic:
             said["classic"] = known.classic
         error = _ENTREPOT_ERROR.search(text)

@@ -107,6 +107,14 @@ def queues(answers: Answers) -> list[Row]:
     return [found[name] for name in sorted(found)]
 
 
+def by_address(answers: Answers, most: int) -> list[Row]:
+    """Return a page of ``most`` rows of each process by address, up to where all of them told everything."""
+    told = [str(rows[-1]["address"]) for rows in answers.values() if len(rows) >= max(1, most)]
+    rows = [of_process(number, row) for number, some in answers.items() for row in some]
+    kept = [row for row in rows if not told or row["address"] <= min(told)]
+    return sorted(kept, key=lambda row: str(row["address"]))
+
+
 def resources(answers: Answers, kind: str, most: int) -> list[Row]:
     """Return a page of `describeResources`: what comes behind it has later names at each process, too."""
     return parted(answers, "name" if kind == "queue" else "address")[:most]

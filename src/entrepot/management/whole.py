@@ -127,6 +127,8 @@ class Whole:
             return joining.queues({number: [row] for number, row in answers.items()})[0]
         if operation == "describeAttributes":
             return joining.together(list(answers.values()))
+        if operation == "describeTuned":
+            return joining.by_address(answers, int(str(values[1])) if len(values) > 1 else PAGE)
         if operation == "describeResources":
             return joining.resources(answers, str(values[0]), int(str(values[3])) if len(values) > 3 else PAGE)
         return self._joined(operation, answers)

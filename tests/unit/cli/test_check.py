@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -25,6 +27,7 @@ def test_a_good_file_starts_and_says_nothing(tmp_path: Path) -> None:
     file.write_text(GOOD.format(options="", body=""))
     result = check(str(file))
     assert (result.exit_code, result.stdout) == (0, "")
+    assert check("-o", "csv", str(file)).stdout == "severity,file,line,path,what,remedy\n"
     assert result.stderr == f"{file}: it starts; nothing to report\n"
 
 
@@ -37,6 +40,9 @@ def test_json_has_a_line_for_each_finding(tmp_path: Path) -> None:
     assert [(row["severity"], row["line"]) for row in rows] == [("warning", 2), ("note", 2)]
     assert "transport.trace=true has no effect here" in rows[1]["what"]
     assert rows[0]["path"].endswith("plugins/destinationsPlugin")
+    same = list(csv.DictReader(io.StringIO(check("-o", "csv", str(file)).stdout)))
+    assert [row["what"] for row in same] == [row["what"] for row in rows]
+    assert {row["file"] for row in same} == {str(file)}
     strict = check("-o", "json", "--strict", str(file))
     assert strict.exit_code == 1
     assert json.loads(strict.stdout.splitlines()[0])["severity"] == "error"
@@ -204,6 +210,9 @@ def test_a_path_is_followed_hop_by_hop(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "path lisbon:paris: 2 hops" in result.output
     assert "  the weakest is hop 1, lisbon to madrid: may double" in result.output
+    rows = list(csv.DictReader(io.StringIO(check("-o", "csv", "--path", "lisbon:paris", *files).stdout)))
+    hops = [(row["path"], row["hop"], row["grade"], row["severity"]) for row in rows if row["hop"]]
+    assert hops == [("lisbon:paris", "1", "may double", ""), ("lisbon:paris", "2", "may double", "")]
     rows = [json.loads(line) for line in check("-o", "json", "--path", "lisbon:paris", *files).stdout.splitlines()]
     found = [(row["hop"], row["from"], row["to"], row["grade"]) for row in rows if "hop" in row]
     assert found == [(1, "lisbon", "madrid", "may double"), (2, "madrid", "paris", "may double")]

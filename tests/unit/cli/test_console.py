@@ -7,7 +7,7 @@ import pytest
 from entrepot.base.errors import InvalidOption
 from entrepot.cli.console import askable, askable_by, planned
 from entrepot.config.console import ConsolePlace, ConsoleRealm, ConsoleSettings, ConsoleTls
-from entrepot.config.model import BrokerConfig
+from entrepot.config.model import BrokerConfig, OwnSettings
 
 TLS = ConsoleTls(certificate="/k.pem")
 WRITTEN = ConsoleSettings(
@@ -19,12 +19,22 @@ WRITTEN = ConsoleSettings(
 
 def test_an_option_goes_before_the_place_and_tls_and_users_stay() -> None:
     config = BrokerConfig(console=WRITTEN)
-    assert planned(None, config) is WRITTEN
+    assert planned(None, config) == WRITTEN
     assert planned("none", config) is None
     found = planned("10.0.0.1:9000", config)
     assert found is not None
     assert found.places == (ConsolePlace(host="10.0.0.1", port=9000, tls=TLS),)
     assert found.realm == WRITTEN.realm
+
+
+def test_the_directory_of_reports_is_the_files_whoever_says_the_place() -> None:
+    there = OwnSettings(reports="/r")
+    shown = planned(None, BrokerConfig(console=WRITTEN, own=there))
+    elsewhere = planned(":9000", BrokerConfig(own=there))
+    assert shown is not None
+    assert elsewhere is not None
+    assert (shown.reports, elsewhere.reports) == ("/r", "/r")
+    assert planned(None, BrokerConfig(own=there)) is None
 
 
 def test_without_a_file_there_is_what_the_option_says() -> None:

@@ -18,7 +18,7 @@ from entrepot.config.classic import read as read_file
 from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.findings import Severity
 from entrepot.config.founding import add_policies, set_options
-from entrepot.config.model import BrokerConfig, IncludedDestination
+from entrepot.config.model import BrokerConfig, IncludedDestination, changes
 from entrepot.config.xml import parse
 from entrepot.core.addressing.address_settings import FULL_BLOCK, FULL_FAIL, FULL_PAGE, SLOW_KILL
 from entrepot.core.addressing.policy import Policies, Policy
@@ -827,12 +827,31 @@ def test_zones_are_said_where_activemq_does_not_look() -> None:
     inside = broker("<?entrepot client-zone='ams=user:a*'?>")
     text = "<?entrepot zone='${where}' client-zone=\"fra=10.2.0.0/16\"?>" + inside
     made = config(text, defines={"where": "ams"})
-    assert (made.zone, made.client_zones) == ("ams", ("fra=10.2.0.0/16", "ams=user:a*"))
-    assert config(f"<?xml-stylesheet zone='x'?>{broker()}").zone == ""
+    assert (made.own.zone, made.own.client_zones) == ("ams", ("fra=10.2.0.0/16", "ams=user:a*"))
+    assert config(f"<?xml-stylesheet zone='x'?>{broker()}").own.zone == ""
 
 
-@pytest.mark.parametrize("text", ["zone='a b'", "zone=ams", "colour='red'", "client-zone='ams=?'", "zone"])
-def test_what_is_no_zone_is_an_error(text: str) -> None:
+def test_the_reports_of_the_console_are_said_there_too(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    made = config(f"<?entrepot reports='${{where}}/there'?>{broker()}", defines={"where": str(tmp_path)})
+    assert made.own.reports == str(tmp_path / "there")
+    absent = read(f"<?entrepot reports='file:{tmp_path}/not'?>{broker()}")
+    assert absent.config is not None
+    assert absent.config.own.reports == str(tmp_path / "not")
+    (note,) = [one for one in absent.findings if "?entrepot" in one.path]
+    assert (note.severity, " is not there: " in note.what) == (Severity.NOTE, True)
+    (change,) = changes(made, absent.config)
+    assert (change.what, change.live) == ("reports of the console", False)
+
+
+INSTRUCTIONS = (
+    "zone='a b'", "zone=ams", "colour='red'", "client-zone='ams=?'", "zone", "reports=''", "reports='hdfs://n/r'",
+    "reports='/etc/passwd'",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", INSTRUCTIONS)
+def test_what_is_no_instruction_is_an_error(text: str) -> None:
     assert len(errors(f"<?entrepot {text}?>{broker()}")) == 1
 
 

@@ -14,8 +14,8 @@ pytest.importorskip("starlette")
 
 from entrepot.base.errors import Refused, TimedOut
 from entrepot.cli.lines import read_json
-from entrepot.client.written import as_fields
-from entrepot.console.export import COLUMNS, FORMATS, UNDER_WAY, _place, _reason, as_line, as_row
+from entrepot.client.written import COLUMNS, as_fields
+from entrepot.console.export import FORMATS, UNDER_WAY, _place, _reason, as_line, as_record
 from entrepot.core.operators.views import QueueView
 from entrepot.protocols.stomp.client import Message
 from unit.console.test_jolokia import queue
@@ -40,7 +40,7 @@ def test_a_json_line_is_read_back_as_the_same_message(body: bytes) -> None:
 
 @pytest.mark.parametrize("hostile", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
 def test_a_spreadsheet_carries_nothing_out(hostile: str) -> None:
-    line = as_row(fields(hostile.encode(), type=hostile, note=hostile))
+    line = as_record(fields(hostile.encode(), type=hostile, note=hostile))
     (row,) = csv.DictReader(io.StringIO(FORMATS["csv"][1] + line, newline=""))
     assert tuple(row) == COLUMNS
     assert (row["body"], row["type"]) == (f"'{hostile}", f"'{hostile}")
@@ -49,7 +49,7 @@ def test_a_spreadsheet_carries_nothing_out(hostile: str) -> None:
 
 
 def test_octets_that_are_no_text_stand_in_a_column_of_their_own() -> None:
-    (row,) = csv.DictReader(io.StringIO(FORMATS["csv"][1] + as_row(fields(b"\xff")), newline=""))
+    (row,) = csv.DictReader(io.StringIO(FORMATS["csv"][1] + as_record(fields(b"\xff")), newline=""))
     assert (row["body"], row["body_base64"]) == ("", "/w==")
 
 

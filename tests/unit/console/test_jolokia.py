@@ -472,3 +472,26 @@ def test_a_password_that_is_written_is_neither_called_back_nor_kept_for_the_log(
     raw = {"type": "write", "mbean": "a:b=c", "attribute": "Password", "value": "secret"}
     assert JolokiaRequest(raw, {}).raw["value"] == "****"
     assert JolokiaRequest({**raw, "attribute": "MemoryLimit", "value": 5}, {}).raw["value"] == 5
+
+
+class Tuned:
+    """A broker with addresses that have limits of their own; an older one tells all of them each time."""
+
+    def __init__(self, *, older: bool) -> None:
+        self.older = older
+        self.asked = 0
+        self.rows = [{"address": f"a.{number:04}", "routing": "MULTICAST", "settings": {}} for number in range(1100)]
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        assert (resource, operation) == ("broker", "describeTuned")
+        self.asked += 1
+        after, most = ("", len(self.rows)) if self.older else (str(values[0]), int(str(values[1])))
+        return [row for row in self.rows if str(row["address"]) > after][:most]
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_all_that_is_tuned_is_read_page_by_page_from_any_broker(older: bool) -> None:
+    asker = Tuned(older=older)
+    found = asyncio.run(World(asker).tuned())
+    assert [row["address"] for row in found] == [row["address"] for row in asker.rows]
+    assert asker.asked == (2 if older else 3)

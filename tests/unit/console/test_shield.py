@@ -66,3 +66,8 @@ def test_a_body_that_is_longer_than_its_head_says_is_refused() -> None:
     assert status == 413
     status, _, _ = asked(b"x", **{"content-length": str(BODY_MAX + 1)})
     assert status == 413
+
+
+def test_two_lengths_end_the_connection() -> None:
+    status, headers, body = asked(b"x", **{"content-length": "1", "transfer-encoding": "chunked"})
+    assert (status, headers[b"connection"], body) == (400, b"close", b"the request tells two lengths")

@@ -61,8 +61,8 @@ def test_what_others_call_the_same_is_said() -> None:
     assert said["amq"] == "AMQ222210"
     assert said["classic"] == "Queue: Persistent store is Full"
     login = record("entrepot.connection", REFUSED, "1.2.3.4", "User name [x] or password is invalid.")
-    assert PlainFormatter().format(login).endswith("is invalid. [AMQ222216 AMQ229031]")
-    assert json.loads(JsonFormatter().format(login))["amq"] == "AMQ222216 AMQ229031"
+    assert PlainFormatter().format(login).endswith("is invalid. [AMQ222216 AMQ229031 AMQ601716]")
+    assert json.loads(JsonFormatter().format(login))["amq"] == "AMQ222216 AMQ229031 AMQ601716"
 
 
 def test_a_code_that_a_line_has_is_not_said_twice() -> None:

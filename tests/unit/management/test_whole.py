@@ -290,3 +290,12 @@ def test_users_are_changed_once_and_read_again_by_the_others() -> None:
         ["reloadConfigurationFile"],
         ["reloadConfigurationFile"],
     ]
+
+
+def test_a_page_by_address_ends_where_all_processes_told_everything() -> None:
+    def rows(*names: str) -> list[dict[str, object]]:
+        return [{"address": name} for name in names]
+
+    page = joining.by_address({0: rows("a", "d"), 1: rows("a", "b")}, 2)
+    assert [(row["address"], row["process"]) for row in page] == [("a", 0), ("a", 1), ("b", 1)]
+    assert [row["address"] for row in joining.by_address({0: rows("d"), 1: rows("e")}, 2)] == ["d", "e"]

@@ -36,6 +36,7 @@ from entrepot.config.artemis.sharing import sharing
 from entrepot.config.artemis.stored import store
 from entrepot.config.console import ConsoleSettings
 from entrepot.config.findings import Severity
+from entrepot.config.instructions import own_settings
 from entrepot.config.lines import ledger_of
 from entrepot.config.model import (
     BrokerConfig,
@@ -87,7 +88,7 @@ def interpret(
     core = reader.part(CORE, cores[0])
     if bootstrap is None:
         bootstrap = _beside(reader, core)
-    config = _config(reader, core, spoken, bootstrap)
+    config = replace(_config(reader, core, spoken, bootstrap), own=own_settings(root, sources))
     if bootstrap is not None:
         config = replace(config, console=_console(reader, core, bootstrap))
     config = replace(config, ledger=ledger_of(core, config, sources))

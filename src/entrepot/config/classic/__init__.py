@@ -23,9 +23,9 @@ from entrepot.config.classic.policy_elements import ELSEWHERE, KINDS
 from entrepot.config.classic.security import ask_for_certificates, security
 from entrepot.config.classic.spring import Surroundings
 from entrepot.config.classic.stores import store, usage
-from entrepot.config.classic.zones import zones
 from entrepot.config.console import strangers
 from entrepot.config.findings import Findings, Severity
+from entrepot.config.instructions import own_settings
 from entrepot.config.lines import ledger_of
 from entrepot.config.model import BrokerConfig, BrokerSettings
 from entrepot.config.reading import Bean, Reader, Reading
@@ -65,8 +65,7 @@ def interpret(root: Element, sources: Sources, *, spoken: Collection[str], bridg
     reader = Reader(KINDS, ELSEWHERE, SPACES, sources, findings)
     bean = reader.bean(KINDS["broker"], element)
     assert bean is not None, "a broker is obeyed"
-    zone, client_zones = zones(root, sources)
-    config = replace(_config(reader, bean, spoken, bridges), zone=zone, client_zones=client_zones)
+    config = replace(_config(reader, bean, spoken, bridges), own=own_settings(root, sources))
     config = replace(config, console=surroundings.console())
     _say_strangers(config, findings)
     ask_for_certificates(reader, bean.many("plugins"), config)

@@ -365,7 +365,7 @@ class ClassicBeans:
 
     async def _tuned(self) -> dict[str, int]:
         """Return topic -> what was written of its memory, which holds before somebody subscribes, too."""
-        rows = await self.world.rows("describeTuned")
+        rows = await self.world.tuned()
         limits = {row["address"]: row["settings"].get("maxSizeBytes") for row in rows if row["routing"] == "MULTICAST"}
         return {name: octets for name, octets in limits.items() if octets is not None}
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from entrepot.core.operators.views import QueueView
 from entrepot.management.view import Asker, all_queues, queue_named
 
+TUNED: Final = "describeTuned"
 PAGE: Final = 1_000  # rows of one list: the most that the broker answers with
 RESOURCES: Final = 500  # of one `describeResources`
 IMPLEMENTED: Final = {
@@ -93,6 +94,21 @@ class World:
                 if len(page) < RESOURCES:
                     break
             self._kept[key] = kept
+        return kept
+
+    async def tuned(self) -> list[Row]:
+        """Return all addresses with settings of their own. Raises EntrepotError."""
+        kept = self._kept.get(TUNED)
+        if kept is None:
+            kept, after = [], ""
+            while True:
+                rows = await self.asker.ask("broker", TUNED, after, RESOURCES)
+                page = [row for row in rows if str(row["address"]) > after]  # an older broker tells all each time
+                kept += page
+                if len(page) < RESOURCES:
+                    break
+                after = str(page[-1]["address"])
+            self._kept[TUNED] = kept
         return kept
 
     async def rows(self, operation: str) -> list[Row]:

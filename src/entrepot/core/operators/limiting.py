@@ -7,6 +7,7 @@ configuration, or by ``addAddressSettings`` (`core/operators/amending_verbs.py`)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from heapq import nsmallest
 from typing import Any, Final
 
 from entrepot.base.errors import Refused
@@ -14,7 +15,7 @@ from entrepot.core.addressing import amending as settings
 from entrepot.core.addressing.binding import Address
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import words
-from entrepot.core.operators.control import json_of
+from entrepot.core.operators.control import json_of, rows_of
 from entrepot.core.operators.listing import Arguments
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
 
@@ -34,7 +35,7 @@ class Limiting:
             "setMemoryLimit": self._memory,
             "setStoreLimit": self._store,
             "setTempLimit": self._temp,
-            "describeTuned": lambda given: tuned(self.broker),
+            "describeTuned": lambda given: tuned(self.broker, given.text(0, ""), rows_of(given, 1)),
         }
 
     def _memory(self, given: Arguments) -> None:
@@ -61,15 +62,22 @@ def tune(broker: BrokerCore, address: Address, given: Arguments) -> str:
     return json_of(settings.shown(values))
 
 
-def tuned(broker: BrokerCore) -> list[dict[str, Any]]:
-    """Return each address with settings of its own, and which these are, by the names and in the units of Artemis."""
+def tuned(broker: BrokerCore, after: str, most: int) -> list[dict[str, Any]]:
+    """Return addresses with settings of their own, and which these are, by the names and in the units of Artemis.
+
+    By name, those behind ``after``, ``most`` rows, and the second one of an address whose first is among them.
+    """
+    later = (entry for entry in broker.policies.tuned.values() if entry.pattern > after)
+    found = nsmallest(most + 1, later, key=lambda entry: (entry.pattern, int(entry.routing)))
+    if len(found) > most and (most == 0 or found[most].pattern != found[most - 1].pattern):
+        del found[most:]
     return [
         {
             "address": entry.pattern,
             "routing": ROUTING_NAMES[int(entry.routing)],
             "settings": settings.shown(entry.settings),
         }
-        for entry in broker.policies.tuned.values()
+        for entry in found
     ]
 
 

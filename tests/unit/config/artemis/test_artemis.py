@@ -504,3 +504,11 @@ def test_what_the_journal_lets_go_of_is_kept_as_it_is_said() -> None:
 )
 def test_what_cannot_be_kept_is_said(text: str, why: str) -> None:
     assert why in str([one.what for one in kept(text).findings.all])
+
+
+def test_what_only_entrepot_knows_is_an_instruction_in_this_family_too(tmp_path: Path) -> None:
+    text = document().replace("<configuration", f"<?entrepot zone='ams' reports='{tmp_path}'?><configuration", 1)
+    made = read(text)
+    assert made.config is not None
+    assert (made.config.own.zone, made.config.own.reports) == ("ams", str(tmp_path))
+    assert "it has no 'zones'" in said(read(text.replace("zone=", "zones=")), Severity.ERROR)[0]

@@ -91,6 +91,24 @@ def test_one_address_is_tuned_over_all_patterns_for_one_routing_type_until_the_b
     ]
 
 
+def test_what_is_tuned_is_told_in_pages_by_address() -> None:
+    rig = Rig()
+    for number in range(1200):
+        rig.policies.tune(f"a.{number:04}", ANYCAST, {"max_octets": number + 1})
+    rig.policies.tune("a.0002", MULTICAST, {"max_octets": 7})
+    first = do(rig, "broker", "describeTuned")
+    assert (len(first), first[0]["address"]) == (500, "a.0000")
+    seen, after = [], ""
+    while page := do(rig, "broker", "describeTuned", after, 400):
+        seen += [(row["address"], row["routing"]) for row in page]
+        after = page[-1]["address"]
+    assert [address for address, _ in seen] == sorted(address for address, _ in set(seen))
+    assert len(seen) == 1201
+    both = [row["routing"] for row in do(rig, "broker", "describeTuned", "a.0001", 1)]
+    assert sorted(both) == ["ANYCAST", "MULTICAST"], "an address is never cut in two"
+    assert do(rig, "broker", "describeTuned", "", 0) == []
+
+
 def test_a_configuration_that_is_read_again_leaves_what_was_tuned() -> None:
     known = Policies()
     known.add("a", {"max-size-bytes": "10"})
