@@ -184,7 +184,7 @@ pipeline-early: setup ## who settles before the result is safe must be found, wh
 
 pipeline-plan: setup ## the plan of a cluster against a cluster that does it, within 20 %; PLAN_SECONDS=60 on a machine that does little else
 	@ENTREPOT_PATIENCE=150 ENTREPOT_PLAN_SECONDS=$${PLAN_SECONDS:-20} $(PY) tools/run_tests.py compiled \
-		tests/spark/test_plan_of_clusters.py -s --reruns 0 $(ARGS)
+		tests/spark/test_plan_of_clusters.py -s $(ARGS)
 
 $(STAMPS)/archive: $(STAMPS)/venv ## an environment for executors that have none, packed
 	@python3 -m venv build/environment

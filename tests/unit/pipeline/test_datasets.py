@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,7 @@ def test_letters_go_out_in_order_and_who_writes_never_waits(caplog: pytest.LogCa
             raise OSError("the catalog is away")
         got.append(number)
 
-    post = Post[int](deliver, logging.getLogger("post"), room=3)
+    post = Post[int](deliver, room=3)
     post.put(0)
     assert taken.wait(30)  # it is on its way: no letter of the box
     for number in range(1, 10):

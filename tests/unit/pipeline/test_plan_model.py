@@ -311,3 +311,11 @@ def test_in_a_cluster_the_node_with_the_least_room_breaks_first_and_no_other_hel
     assert first_to_break(Plan(network, [], "", predict(network))) == "q at A breaks first, at 1.25 times this load"
     network.places["A", "q"].consumers = 0  # then it gets none
     assert headroom(network) == {"q": near(10 / 12)}
+
+
+def test_a_limit_holds_for_all_unless_one_took_clearly_more() -> None:
+    network = mesh(A=(24, 1, 9.7), B=(0, 2, 10))
+    network.places["B", "q"].limited = False  # a second in which it took one more
+    assert network.limit("q") == 10
+    network.places["B", "q"].capacity = 12
+    assert network.limit("q") == float("inf")

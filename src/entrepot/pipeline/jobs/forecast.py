@@ -27,6 +27,7 @@ FOLLOW: Final = "follow"
 GONE: Final = "gone"
 CLIENTS: Final = (FOLLOW, GONE)
 MARGIN: Final = 0.7  # of what its consumers have shown that they can take, a queue should need at most so much
+ALIKE: Final = 0.15  # of a limit: what was counted in seconds is a message or two off
 LEAST: Final = 1e-9
 TOPIC: Final = "/topic/"
 
@@ -85,13 +86,13 @@ class Network:
         return max((place.capacity for (_, name), place in self.places.items() if name == queue), default=0.0)
 
     def limit(self, queue: str) -> float:
-        """Return the most that one consumer of ``queue`` takes; infinite while none was seen at its limit."""
-        best = max(
-            (place for (_, name), place in self.places.items() if name == queue and place.capacity),
-            key=lambda place: (place.capacity, place.limited),
-            default=None,
-        )
-        return best.capacity if best is not None and best.limited else math.inf
+        """Return the most that one consumer of ``queue`` takes; infinite while none was seen at its limit.
+
+        Infinite, too, where one took more than that by `ALIKE`, without being at its own.
+        """
+        limits = [place.capacity for (_, name), place in self.places.items() if name == queue and place.limited]
+        best = self.capacity(queue)
+        return best if best and best <= max(limits, default=0.0) * (1 + ALIKE) else math.inf
 
     def demand(self, queue: str, path: Sequence[str]) -> dict[str, int]:
         """Return the neighbours of the last broker of ``path`` where a message that came this way may go on.

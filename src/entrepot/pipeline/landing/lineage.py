@@ -61,7 +61,7 @@ class Lineage(Witness):
         self._runs: Final[dict[str, str]] = {}
         self._rows: Final[dict[str, int]] = {}
         self._told: Final[dict[str, float]] = {}
-        self._post: Final = Post[RunEvent]((client or _client(given.url)).emit, log)
+        self._post: Final = Post[RunEvent]((client or _client(given.url)).emit)
 
     def started(self, flow: Flow) -> None:
         """Begin a run."""

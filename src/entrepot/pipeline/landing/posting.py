@@ -17,15 +17,16 @@ ROOM: Final = 1_000
 WHY_MAX: Final = 200  # characters of a reason
 SAID_EVERY: Final = 60.0  # s between two lines that say that it does not go
 
+log: Final = logging.getLogger("entrepot.pipeline.lineage")
+
 T = TypeVar("T")
 
 
 class Post(Generic[T]):
     """``deliver`` is called with each letter; what it raises is said, and the letter is lost. `close` it."""
 
-    def __init__(self, deliver: Callable[[T], None], log: logging.Logger, room: int = ROOM) -> None:
+    def __init__(self, deliver: Callable[[T], None], room: int = ROOM) -> None:
         self._deliver: Final = deliver
-        self._log: Final = log
         self._letters: Final[deque[T]] = deque()
         self._room: Final = room
         self._lost = 0
@@ -52,7 +53,7 @@ class Post(Generic[T]):
         self._thread.join(patience)
         left = len(self._letters) + self._lost
         if left:
-            self._log.warning("%d events were not delivered before the end", left)
+            log.warning("%d events were not delivered before the end", left)
 
     def _run(self) -> None:
         while True:
@@ -76,4 +77,4 @@ class Post(Generic[T]):
         with self._news:
             lost, self._lost = self._lost, 0
         self._said = time.monotonic()
-        self._log.warning("%d events were not delivered: %s", lost, why)
+        log.warning("%d events were not delivered: %s", lost, why)

@@ -133,8 +133,10 @@ class Runner:
         lasting = lasts(found)
         why = next(iter(str(found).strip().splitlines()), repr(error))[:WHY_MAX]
         wait = self.supervisor.ended(name, time.monotonic(), why, lasting=lasting)
-        again = "" if self.supervisor.once else f"; again in {wait:.0f} s"
-        log.log(logging.ERROR if lasting else logging.WARNING, "%s ended: %s%s", name, why, again)
+        if self.supervisor.once:
+            log.error("%s ended: %s", name, why)
+        else:
+            log.log(logging.ERROR if lasting else logging.WARNING, "%s ended: %s; again in %.0f s", name, why, wait)
         self._witness.failed(self._flows[name], why)
 
     def _stop(self) -> None:
