@@ -28,14 +28,13 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.uuid import generate_new_uuid
 
-from entrepot import __version__
 from entrepot.base.errors import InvalidOption
 from entrepot.pipeline.landing.configuration import Flow, Landing
 from entrepot.pipeline.landing.datasets import Dataset, read_by, written_by
 from entrepot.pipeline.landing.posting import Post
 from entrepot.pipeline.landing.running import Witness
 
-PRODUCER: Final = f"urn:entrepot:{__version__}"
+PRODUCER: Final = "urn:entrepot"
 PARENT: Final = "OPENLINEAGE_PARENT_ID"  # NAMESPACE/JOB/RUN: what schedulers tell those whom they start
 END_PATIENCE: Final = 10.0  # s for events that are on their way when the process ends
 
@@ -109,7 +108,7 @@ class Lineage(Witness):
         self._post.put(
             RunEvent(
                 eventTime=datetime.now(UTC).isoformat(),
-                producer=PRODUCER,
+                producer=f"{PRODUCER}:{_version('entrepot') or 'unknown'}",
                 eventType=state,
                 run=Run(self._runs[flow.name], facets=self._of_run(why)),
                 job=Job(self._namespace, flow.name, facets={"jobType": kind}),
