@@ -30,7 +30,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit bench-console console-soak interop core-clients amqp-clients demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit bench-console console-soak interop core-clients amqp-clients demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-extras pipeline-early pipeline-plan pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -176,7 +176,15 @@ demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a sh
 		$(COMPILED) $(PY) demo/run.py landing $(ARGS) && test $$passed = yes
 
 pipeline-soak: setup ## kill drivers, workers and brokers under the pipeline; ROUNDS=200 MODE=alone|pair|nodes|classic|artemis|land|land-artemis
-	$(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) --mode $(MODE) $(ARGS)
+	ENTREPOT_PATIENCE=150 $(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) --mode $(MODE) $(ARGS)
+
+pipeline-early: setup ## who settles before the result is safe must be found, whatever is behind the queries; ENTREPOT_SOAK_MODES=nodes,land
+	@ENTREPOT_PATIENCE=150 ENTREPOT_SOAK_MODES=$${ENTREPOT_SOAK_MODES:-all} $(PY) tools/run_tests.py compiled tests/spark/test_spark_soak.py -s \
+		-k finds $(ARGS)
+
+pipeline-plan: setup ## the plan of a cluster against a cluster that does it, within 20 %; PLAN_SECONDS=60 on a machine that does little else
+	@ENTREPOT_PATIENCE=150 ENTREPOT_PLAN_SECONDS=$${PLAN_SECONDS:-20} $(PY) tools/run_tests.py compiled \
+		tests/spark/test_plan_of_clusters.py -s $(ARGS)
 
 $(STAMPS)/archive: $(STAMPS)/venv ## an environment for executors that have none, packed
 	@python3 -m venv build/environment
@@ -204,6 +212,15 @@ pipeline-versions: setup $(STAMPS)/spark-4.1 $(STAMPS)/spark-4.0 ## the pipeline
 pipeline-lakes: setup $(STAMPS)/spark-4.1 ## Delta and Iceberg through killed drivers; minutes, and a PySpark that has both
 	@ENTREPOT_PYTHON_SPARK41=$(CURDIR)/build/spark-4.1/bin/python \
 		$(PY) tools/run_tests.py plain tests/spark/test_spark_lakes.py -s $(ARGS)
+
+$(STAMPS)/extras: ## a Python with Airflow and OpenLineage's library
+	@python3 -m venv build/extras
+	@ENTREPOT_PURE=1 build/extras/bin/pip install --quiet '.[lineage]' 'apache-airflow>=3.0' prometheus-client pytest pytest-timeout
+	@touch $@
+
+pipeline-extras: setup $(STAMPS)/extras ## the operator and the sensor in a real Airflow, and lineage by OpenLineage's library
+	@PYTHONPATH=src:tests ENTREPOT_PYTHON_SPARK=$(CURDIR)/$(PY) build/extras/bin/python -m pytest -q --noconftest \
+		-o addopts= tests/unit/pipeline/test_lineage.py tests/spark/test_airflow.py $(ARGS)
 
 $(STAMPS)/kubernetes: ## a Python with the schemas of Kubernetes
 	@python3 -m venv build/kubernetes

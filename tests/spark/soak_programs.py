@@ -27,6 +27,7 @@ from spark.stand import QUICK
 DRIVER: Final = Path(__file__).with_name("soak_driver.py")
 SUPERVISOR: Final = Path(__file__).with_name("soak_supervisor.py")
 PATIENCE: Final = 300.0  # s to end in order
+GONE: Final = "is settled"  # what a query says whose batch the broker does not have any more: it never gets better
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 
@@ -197,6 +198,10 @@ class Landing(Program):
         (self.home / "land.toml").write_text(text + "".join(FLOW.format(name=name) for name in ("in", "archive")))
         program = [str(SUPERVISOR)] if self.on_receipt else ["-m", "entrepot"]
         return [sys.executable, *program, "pipeline", "land", "land.toml"]
+
+    def goes_on(self) -> bool:
+        """Return whether it lives; it would try for ever what never gets better."""
+        return super().goes_on() and GONE not in self.told()
 
     def runs(self) -> bool:
         try:

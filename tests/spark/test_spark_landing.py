@@ -24,6 +24,7 @@ from entrepot.pipeline.landing.health import SERVED_MAX
 from shell.daemon import Daemon, Wire
 from spark.stand import QUICK
 
+COMMAND = [sys.executable, "-m", "entrepot", "pipeline", "land", "land.toml"]
 PATIENCE = 120.0  # s: a session of Spark starts twice here
 FILE = """
 checkpoints = "state"
@@ -61,12 +62,23 @@ class Land:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "entrepot", "pipeline", "land", "land.toml"]
-        environment = {**os.environ, "PYTHONPATH": str(Path(entrepot.__file__).resolve().parent.parent)}
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                command, cwd=self.home, env=environment, stdout=log, stderr=log, start_new_session=True
+                COMMAND, cwd=self.home, env=self._environment, stdout=log, stderr=log, start_new_session=True
             )
+
+    def once(self) -> dict[str, object]:
+        """Let it land what is there; return what it says of the flow."""
+        command = [*COMMAND, "--once", "--output", "json"]
+        done = subprocess.run(command, cwd=self.home, env=self._environment, capture_output=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr.decode()
+        (line,) = done.stdout.splitlines()
+        row: dict[str, object] = json.loads(line)
+        return row
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(Path(entrepot.__file__).resolve().parent.parent)}
 
     def end(self, number: signal.Signals) -> int:
         """End it; by SIGKILL with the Java and the Python workers that it has."""
@@ -163,3 +175,8 @@ def test_it_lands_through_kills_of_itself_and_of_its_broker(
     assert orders(tmp_path) == sent
     odd = landed(tmp_path).filter(pyarrow.compute.field("parsed") == "false").column("body").to_pylist()
     assert odd == [b"no json"]
+    # once, with the same file: it goes on where that was, and ends
+    produce(100)
+    row = land.once()
+    assert (row["state"], row["rows"], row["why"]) == ("done", 100, "")
+    assert orders(tmp_path) == sent

@@ -18,6 +18,8 @@ NEEDS = (
     "starlette",
     "uvicorn",
     "jinja2",
+    "airflow",
+    "openlineage",
 )  # extras: what needs one that is absent is passed over
 MODULES = [
     module.name

@@ -423,6 +423,26 @@ EVENTS: Final = {
             "%s ended: %s; again in %.0f s",
             "the stream is started again where it was",
         ),
+        LogEvent("LOG-6013", "entrepot.pipeline.land", "%s ended: %s", "once; the next run goes on where it was"),
+        LogEvent("LOG-6014", "entrepot.pipeline.land", "%s has landed what was there: %d messages", "with `--once`"),
+        LogEvent(
+            "LOG-6015",
+            "entrepot.pipeline.lineage",
+            "%d events were not delivered: %s",
+            "by OpenLineage; the flows go on, and the catalog lacks these",
+        ),
+        LogEvent(
+            "LOG-6016",
+            "entrepot.pipeline.lineage",
+            "%d events were not delivered before the end",
+            "the catalog took none for 10 s; it lacks these",
+        ),
+        LogEvent(
+            "LOG-6017",
+            "entrepot.pipeline.lineage",
+            "the columns of %s are not known: %s",
+            "its run lacks the schema",
+        ),
         LogEvent("LOG-6010", "entrepot.audit", "%s", "who did what with the console, and what came of it: `fields`"),
         LogEvent(
             "LOG-6011",

@@ -1,14 +1,29 @@
-"""`entrepot pipeline land`: the flows of a file, for ever, each started again when it ends."""
+"""`entrepot pipeline land`: the flows of a file, for ever, each started again when it ends; or once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from entrepot.base.errors import OperatorError
+from entrepot.cli.errors import Failure
 from entrepot.cli.log_options import log_options
+from entrepot.cli.output import output_option, show
 from entrepot.cli.pipeline_archive import until_told
 from entrepot.cli.spark import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from entrepot.pipeline.landing.configuration import Landing
+    from entrepot.pipeline.landing.running import Witness
+    from entrepot.pipeline.landing.supervising import Supervisor
+
+COLUMNS: Final = ("flow", "state", "rows", "batches", "why")
 
 
 @click.command(
@@ -16,17 +31,22 @@ from entrepot.cli.spark import spark_session
 
     \b
     entrepot pipeline land land.toml
+    entrepot pipeline land land.toml --once --output json
     entrepot pipeline land land.toml --check
     """
 )
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="CONFIG.toml")
 @log_options
 @click.option("--check", is_flag=True, help="Read the file, say what it would do, and end.")
-def land(*, file: Path, check: bool, log_level: str, log_format: str) -> None:
+@click.option("--once", is_flag=True, help="Land what is there now, say how much, and end; no flow is tried again.")
+@output_option
+def land(*, file: Path, check: bool, once: bool, output: str, log_level: str, log_format: str) -> None:
     """Land queues and topics in Parquet, Delta or Iceberg, as CONFIG.toml says, until SIGTERM or Ctrl-C.
 
     One process runs all queries. A query that ends is started again, and goes on where it was: nothing is lost or
     landed twice. docs/landing.md has the file, a systemd unit, and the metrics.
+
+    With --once it writes a row for each flow, and ends with exit code 1 where one did not come to its end.
     """
     from entrepot.io.logs import configure_logging  # noqa: PLC0415 - as below
     from entrepot.pipeline.landing import configuration  # noqa: PLC0415
@@ -36,7 +56,8 @@ def land(*, file: Path, check: bool, log_level: str, log_format: str) -> None:
         for flow in landing.land:
             source = flow.options
             what = source.get("queue") or source.get("topic")
-            click.echo(f"{flow.name}: {what} to {flow.format} at {flow.path}, every {flow.every}")
+            when = "once" if once else f"every {flow.every}"
+            click.echo(f"{flow.name}: {what} to {flow.format} at {flow.path}, {when}")
         return
     configure_logging(log_level, log_format)
     settings = configuration.settings(landing)
@@ -44,19 +65,66 @@ def land(*, file: Path, check: bool, log_level: str, log_format: str) -> None:
         configuration.alone(landing),
         until_told() as ended,
         spark_session(landing.name, landing.master or None, landing.memory, settings) as spark,
+        _witness(spark, landing, once=once) as witness,
     ):
         from entrepot.pipeline.landing.running import Runner  # noqa: PLC0415 - `--help` needs no PySpark
 
-        runner = Runner(spark, landing)
-        if not landing.metrics:
+        runner = Runner(spark, landing, once=once, witness=witness)
+        with _page(runner.supervisor, landing):
             runner.run(ended)
-            return
-        from entrepot.pipeline.landing.health import Page  # noqa: PLC0415
+    if once:
+        _tell(runner.supervisor, output)
 
-        page = Page(runner.supervisor, *configuration.place(landing.metrics))
-        page.start()
-        click.echo(f"metrics at http://{landing.metrics}/metrics", err=True)
-        try:
-            runner.run(ended)
-        finally:
-            page.stop()
+
+@contextmanager
+def _witness(spark: SparkSession, landing: Landing, *, once: bool) -> Iterator[Witness | None]:
+    """Yield who tells a catalog of lineage, where the file names one. Raises OperatorError without the library."""
+    if landing.lineage is None:
+        yield None
+        return
+    from entrepot.pipeline.landing import flows  # noqa: PLC0415
+
+    try:
+        from entrepot.pipeline.landing.lineage import Lineage  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as absent:
+        if (absent.name or "").partition(".")[0] != "openlineage":
+            raise
+        remedy = 'pip install "entrepot[lineage]", or take [lineage] out of the file'
+        raise OperatorError("OpenLineage's library is not installed", remedy=remedy) from None
+    made = Lineage(landing, lambda flow: flows.frame(spark, flow).dtypes, once=once)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextmanager
+def _page(supervisor: Supervisor, landing: Landing) -> Iterator[None]:
+    """Answer for metrics and health, where the file says at which place."""
+    if not landing.metrics:
+        yield
+        return
+    from entrepot.pipeline.landing import configuration  # noqa: PLC0415 - as above
+    from entrepot.pipeline.landing.health import Page  # noqa: PLC0415
+
+    page = Page(supervisor, *configuration.place(landing.metrics))
+    page.start()
+    click.echo(f"metrics at http://{landing.metrics}/metrics", err=True)
+    try:
+        yield
+    finally:
+        page.stop()
+
+
+def _tell(supervisor: Supervisor, output: str) -> None:
+    """Write what became of each flow. Raises Failure where one is not at its end."""
+    lives = list(supervisor.lives.values())
+    rows = [
+        {"flow": one.name, "state": one.state.value, "rows": one.rows, "batches": one.batches, "why": one.why}
+        for one in lives
+    ]
+    show(rows, COLUMNS, output)
+    short = [one for one in lives if not one.done]
+    if short:
+        said = "; ".join(f"{one.name} {one.state.value}{f': {one.why}' if one.why else ''}" for one in short)
+        raise Failure(f"not all has landed: {said}", remedy="run it again; it goes on where it was")

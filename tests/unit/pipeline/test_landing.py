@@ -67,6 +67,8 @@ def test_what_it_says_of_all_flows_each_may_say_otherwise() -> None:
         ('path = "data/orders"', 'path = "data/orders"\nformat = "orc"', "'orc'", "parquet"),
         ('name = "orders"', 'name = "../orders"', "no name", "letters"),
         ('queue = "orders"', 'queue = "orders"\ncolumns = "message_id"', "could be parsed", "text and body"),
+        ("[spark]", '[lineage]\nurls = "http://catalog"\n[spark]', "urls", "did you mean 'url'"),
+        ("[spark]", "[lineage]\nevery = 0\n[spark]", "lineage", "above 0"),
         ("[spark]", "[restart]\nfirst = 0\n[spark]", "restart", "above 0"),
         ("checkpoints", "checkpoint", "checkpoint", "checkpoints"),
         ("[source]", "[source", "no TOML", "docs/landing.md"),

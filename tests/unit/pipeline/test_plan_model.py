@@ -293,3 +293,29 @@ def test_nodes_of_a_cluster_get_messages_in_turn_however_many_consumers_they_hav
     nobody = mesh(A=(300, 0, 0), B=(0, 0, 0))
     nobody.balanced = True
     assert predict(nobody).stranded == {("A", "q"): 300}
+
+
+def test_in_a_cluster_the_node_with_the_least_room_breaks_first_and_no_other_helps_it() -> None:
+    network = mesh(A=(24, 1, 10), B=(0, 2, 10), C=(0, 1, 10))
+    network.balanced = True
+    network.forwarded |= {("A", "B", "q"): 8.0, ("A", "C", "q"): 8.0}
+    assert headroom(network) == {"q": near(10 / 8)}  # all together have room for 40 / 24
+    after = network.changed(1.0, "C", GONE)
+    assert headroom(after) == {"q": near(10 / 12)}
+    made = Plan(network, [], "without C", predict(after))
+    assert first_to_break(made) == "q at A breaks now: its consumers take 0.833 times this load"
+    assert made.after.waiting == {("A", "q"): near(2)}
+    assert recommend(after) == [
+        "q: A, which gets 12 a second, has 1 of the 2 consumers that it needs for it: add 1 there"
+    ]
+    assert first_to_break(Plan(network, [], "", predict(network))) == "q at A breaks first, at 1.25 times this load"
+    network.places["A", "q"].consumers = 0  # then it gets none
+    assert headroom(network) == {"q": near(10 / 12)}
+
+
+def test_a_limit_holds_for_all_unless_one_took_clearly_more() -> None:
+    network = mesh(A=(24, 1, 9.7), B=(0, 2, 10))
+    network.places["B", "q"].limited = False  # a second in which it took one more
+    assert network.limit("q") == 10
+    network.places["B", "q"].capacity = 12
+    assert network.limit("q") == float("inf")

@@ -9,7 +9,8 @@ import pytest
 
 from entrepot.base.errors import LeaseError, Unreachable
 from entrepot.pipeline.landing.configuration import Flow, Landing, Supervision
-from entrepot.pipeline.landing.running import Runner
+from entrepot.pipeline.landing.running import Runner, Witness
+from entrepot.pipeline.landing.supervising import State
 
 FOR_EVER = 1 << 30
 
@@ -55,7 +56,9 @@ class Query:
         self.stopped = True
 
 
-def runner(queries: dict[str, list[Query | Exception]], ended: threading.Event) -> tuple[Runner, list[Query]]:
+def runner(
+    queries: dict[str, list[Query | Exception]], ended: threading.Event, **given: Any
+) -> tuple[Runner, list[Query]]:
     """Return one whose flows are these queries, one after the other; ``ended`` is set when there are no more."""
     landing = Landing("state", [Flow(name, "path") for name in queries], restart=Supervision(first=0.01, longest=0.02))
     begun: list[Query] = []
@@ -71,7 +74,7 @@ def runner(queries: dict[str, list[Query | Exception]], ended: threading.Event) 
         begun.append(found)
         return found
 
-    return Runner(None, landing, start), begun  # type: ignore[arg-type]
+    return Runner(None, landing, start, **given), begun  # type: ignore[arg-type]
 
 
 def test_one_that_ends_is_started_again_and_its_rows_are_counted_once() -> None:
@@ -132,3 +135,52 @@ def test_the_others_go_on_and_all_are_stopped_at_the_end() -> None:
     made.run(ended)
     assert made.supervisor.lives["b"].starts == 1
     assert [query.stopped for query in begun if query.looks > 1000] == [True, True]
+
+
+class Heard(Witness):
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, object]] = []
+
+    def started(self, flow: Flow) -> None:
+        self.told.append((flow.name, "started", ""))
+
+    def landed(self, flow: Flow, rows: int) -> None:
+        self.told.append((flow.name, "landed", rows))
+
+    def failed(self, flow: Flow, why: str) -> None:
+        self.told.append((flow.name, "failed", why))
+
+    def completed(self, flow: Flow) -> None:
+        self.told.append((flow.name, "completed", ""))
+
+
+def test_once_each_flow_runs_to_its_end_and_none_is_tried_again() -> None:
+    heard = Heard()
+    queries: dict[str, list[Query | Exception]] = {
+        "good": [Query(2, None)],
+        "ends": [Query(1, RuntimeError("Java said no")), Query(1, None)],
+        "never": [Unreachable("no broker answers"), Query(1, None)],
+    }
+    made, _ = runner(queries, threading.Event(), once=True, witness=heard)
+    made.run(threading.Event())  # it comes to its end by itself
+    lives = made.supervisor.lives
+    assert {name: life.state for name, life in lives.items()} == {
+        "good": State.DONE, "ends": State.FAILED, "never": State.FAILED
+    }  # fmt: skip
+    assert (lives["good"].rows, lives["ends"].why) == (40, "Java said no")
+    assert [len(left) for left in queries.values()] == [0, 1, 1]
+    assert [one[1:] for one in heard.told if one[0] == "good"] == [
+        ("started", ""), ("landed", 20), ("landed", 20), ("completed", "")
+    ]  # fmt: skip
+    assert [one[1:] for one in heard.told if one[0] == "never"] == [("failed", "no broker answers")]
+
+
+def test_one_that_is_told_to_end_before_it_is_done_has_not_failed_and_is_not_done() -> None:
+    heard, ended = Heard(), threading.Event()
+    made, _ = runner({"short": [Query(1, None)], "long": []}, ended, once=True, witness=heard)
+    made.run(ended)  # the second query sets it
+    states = {name: life.state for name, life in made.supervisor.lives.items()}
+    assert states["long"] is State.STOPPED
+    assert heard.told[-1][1] == "completed"

@@ -27,6 +27,7 @@ FOLLOW: Final = "follow"
 GONE: Final = "gone"
 CLIENTS: Final = (FOLLOW, GONE)
 MARGIN: Final = 0.7  # of what its consumers have shown that they can take, a queue should need at most so much
+ALIKE: Final = 0.15  # of a limit: what was counted in seconds is a message or two off
 LEAST: Final = 1e-9
 TOPIC: Final = "/topic/"
 
@@ -85,13 +86,13 @@ class Network:
         return max((place.capacity for (_, name), place in self.places.items() if name == queue), default=0.0)
 
     def limit(self, queue: str) -> float:
-        """Return the most that one consumer of ``queue`` takes; infinite while none was seen at its limit."""
-        best = max(
-            (place for (_, name), place in self.places.items() if name == queue and place.capacity),
-            key=lambda place: (place.capacity, place.limited),
-            default=None,
-        )
-        return best.capacity if best is not None and best.limited else math.inf
+        """Return the most that one consumer of ``queue`` takes; infinite while none was seen at its limit.
+
+        Infinite, too, where one took more than that by `ALIKE`, without being at its own.
+        """
+        limits = [place.capacity for (_, name), place in self.places.items() if name == queue and place.limited]
+        best = self.capacity(queue)
+        return best if best and best <= max(limits, default=0.0) * (1 + ALIKE) else math.inf
 
     def demand(self, queue: str, path: Sequence[str]) -> dict[str, int]:
         """Return the neighbours of the last broker of ``path`` where a message that came this way may go on.
@@ -295,17 +296,40 @@ def _predict_queue(network: Network, queue: str, made: Prediction) -> None:
 def _balance(network: Network, queue: str, produced: dict[str, float], made: Prediction) -> None:
     """Divide what each node produces among all with consumers that it reaches, itself among them, in equal parts."""
     for broker, rate in produced.items():
-        near = [there for here, there in sorted(network.edges) if here == broker]
-        takers = [one for one in (broker, *near) if network.consumers(one, queue)]
+        takers = _takers(network, broker, queue)
         for there in takers:
             made.cross((broker, there) if there != broker else (broker,), queue, rate / len(takers))
-            made.consumed[there, queue] = made.consumed.get((there, queue), 0.0) + rate / len(takers)
+    for broker, rate in node_shares(network, queue).items():
+        able = network.consumers(broker, queue) * network.limit(queue)
+        made.consumed[broker, queue] = min(rate, able)
+        if rate - able > LEAST:
+            made.waiting[broker, queue] = rate - able
+
+
+def _takers(network: Network, broker: str, queue: str) -> list[str]:
+    near = [there for here, there in sorted(network.edges) if here == broker]
+    return [one for one in (broker, *near) if network.consumers(one, queue)]
+
+
+def node_shares(network: Network, queue: str) -> dict[str, float]:
+    """Return how much of ``queue`` comes to each node of a cluster that has consumers, whatever these can take."""
+    found: dict[str, float] = {}
     for broker in network.brokers:
-        arriving = made.consumed.get((broker, queue), 0.0)
-        able = network.consumers(broker, queue) * network.limit(queue) if arriving else 0.0
-        if arriving - able > LEAST:
-            made.consumed[broker, queue] = able
-            made.waiting[broker, queue] = arriving - able
+        rate = network.places[broker, queue].produced if (broker, queue) in network.places else 0.0
+        takers = _takers(network, broker, queue) if rate > LEAST else []
+        for there in takers:
+            found[there] = found.get(there, 0.0) + rate / len(takers)
+    return found
+
+
+def weakest(network: Network, queue: str) -> tuple[float, str]:
+    """Return which node of a cluster has the least room, and how many times its load its consumers can take.
+
+    Infinite, and "", where nobody consumes: in a cluster each node gets its share, and no other helps it out.
+    """
+    each = network.capacity(queue)
+    rooms = [(network.consumers(node, queue) * each / rate, node) for node, rate in node_shares(network, queue).items()]
+    return min(rooms, default=(math.inf, ""))
 
 
 def _locals(network: Network, broker: str, queue: str) -> list[Local]:
@@ -326,7 +350,8 @@ def _bridges(network: Network, broker: str, queue: str) -> list[Bridge]:
 def headroom(network: Network) -> dict[str, float]:
     """Return for each queue and topic how many times the load its consumers can take.
 
-    Those of a queue all together; each subscriber of a topic by itself, so the one with the most counts.
+    Those of a queue all together, but in a cluster, where the node with the least room counts; each subscriber of a
+    topic by itself, so the one with the most counts.
     """
     found = {}
     made = Prediction(network)
@@ -344,7 +369,7 @@ def headroom(network: Network) -> dict[str, float]:
         produced = sum(place.produced for (_, name), place in network.places.items() if name == queue)
         able = sum(place.consumers for (_, name), place in network.places.items() if name == queue) * each
         if produced > LEAST:
-            found[queue] = able / produced
+            found[queue] = min(able / produced, weakest(network, queue)[0] if network.balanced else math.inf)
     return found
 
 
@@ -359,11 +384,13 @@ def recommend(network: Network) -> list[str]:
             continue
         limit = network.limit(queue)
         each = limit if limit < math.inf else 0.0
+        shares = node_shares(network, queue) if network.balanced else {}
         spare: dict[str, int] = {}
         lacking: dict[str, int] = {}
         for broker in network.brokers:
             place = network.place(broker, queue)
-            wanted = math.ceil(place.produced / (each * MARGIN)) if each else int(place.produced > LEAST)
+            rate = shares.get(broker, 0.0) if shares else place.produced
+            wanted = math.ceil(rate / (each * MARGIN)) if each else int(rate > LEAST)
             has = round(place.consumers)
             if has > wanted:
                 spare[broker] = has - wanted
@@ -371,13 +398,15 @@ def recommend(network: Network) -> list[str]:
                 lacking[broker] = wanted - has
         for broker, count in lacking.items():
             place = network.place(broker, queue)
-            said.append(_advice(queue, broker, place, count, each, spare))
+            comes = f"which gets {shares[broker]:.3g}" if shares else f"where {place.produced:.3g}"
+            comes += " a second" if shares else " a second are produced"
+            said.append(_advice(queue, f"{broker}, {comes}", place, count, each, spare))
     return said
 
 
-def _advice(queue: str, broker: str, place: Place, count: int, each: float, spare: dict[str, int]) -> str:
+def _advice(queue: str, where: str, place: Place, count: int, each: float, spare: dict[str, int]) -> str:
     has = f"has {place.consumers:.3g} of the {place.consumers + count:.3g} consumers that it needs for it"
-    text = f"{queue}: {broker}, where {place.produced:.3g} a second are produced, {has}"
+    text = f"{queue}: {where}, {has}"
     moves = []
     for there in sorted(spare, key=lambda name: -spare[name]):
         moved = min(count, spare[there])

@@ -9,6 +9,7 @@ the model does not say what was measured, the report says so.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +21,7 @@ from entrepot.core.events import trace as facts
 from entrepot.model.address import MULTICAST
 from entrepot.pipeline.jobs import life, pages, related
 from entrepot.pipeline.jobs.crossings import STORE_PREFIX
-from entrepot.pipeline.jobs.forecast import FOLLOW, TOPIC, Network, Prediction, headroom, predict, recommend
+from entrepot.pipeline.jobs.forecast import FOLLOW, TOPIC, Network, Prediction, headroom, predict, recommend, weakest
 from entrepot.pipeline.jobs.life import Traces
 from entrepot.pipeline.jobs.storage import Storage, fresh
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 SLICE_US: Final = 1_000_000  # over which the best rate of a consumer is taken
 WAITED_US: Final = 100_000  # at least so long waits what comes to a consumer at its limit
 BEFORE: Final = 3  # and while it takes at least so many others
+# Temporary places, as clients call them: answers go there to whoever asked, and nobody else may consume them.
+ANSWERS: Final = rf"^({TOPIC})?(ID:|[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}$)"
 CALIBRATION: Final = "To find out, `entrepot pipeline calibrate QUEUE` while it is traced."
 FIT: Final = 0.15  # of what is produced: a larger difference between model and measurement is said
 
@@ -55,6 +58,7 @@ def measure(spark: SparkSession, places: Sequence[str | Path], target: Storage) 
         topic = fn.col("routing") == MULTICAST
         name = fn.when(topic, fn.concat(fn.lit(TOPIC), fn.col("address"))).otherwise(fn.col("queue"))
         copies = found.copies(target).where(fn.col("queue").isNotNull()).withColumn("name", name)
+        copies = copies.where(~fn.col("name").rlike(ANSWERS))
         _take_traffic(network, copies, names)
         _take_unread(network, found, names)
         _take_consumers(network, found, names)
@@ -152,7 +156,7 @@ def _take_consumers(network: Network, found: Traces, names: dict[int, str]) -> N
     stays += [(who, begin, last) for who, begin in since.items()]
     for (node, run, place, peer), begin, end in stays:
         queue = queues.get((node, run, place))
-        if queue is None:
+        if queue is None or re.match(ANSWERS, queue):
             continue
         far = bridges.get((node, run, peer))
         if far is not None:
@@ -309,10 +313,12 @@ def first_to_break(made: Plan) -> str:
             f"load, {queue} the least"
         )
     factor, queue = min(seen)
+    node = weakest(made.after.network, queue)[1] if made.after.network.balanced else ""
+    at = f" at {node}" if node and not queue.startswith(TOPIC) else ""
     if factor < 1:
-        said = f"{queue} breaks now: its consumers take {factor:.3g} times this load"
+        said = f"{queue}{at} breaks now: its consumers take {factor:.3g} times this load"
     else:
-        said = f"{queue} breaks first, at {factor:.3g} times this load"
+        said = f"{queue}{at} breaks first, at {factor:.3g} times this load"
     sooner = sorted(name for least, name in unseen if least < factor)
     return said + (f", unless it is {', '.join(sooner)}, whose limit was not seen" if sooner else "")
 

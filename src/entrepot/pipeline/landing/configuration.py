@@ -62,6 +62,14 @@ class Supervision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calm: float = 300.0
 
 
+class LineageTo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whom OpenLineage tells. ``url``: of the catalog, or as its own settings say; ``every``: s between figures."""
+
+    namespace: str = "entrepot"
+    url: str = ""
+    every: float = 60.0
+
+
 class Landing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file. ``checkpoints``: directory of Spark's; ``metrics``: ``host:port`` of /metrics and /health, or ""."""
 
@@ -74,6 +82,7 @@ class Landing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: dict[str, str | int | bool] = {}  # of all flows; those of a flow win
     spark: dict[str, str | int | bool] = {}  # settings of the session
     restart: Supervision = Supervision()
+    lineage: LineageTo | None = None
 
 
 def load(path: Path) -> Landing:
@@ -113,6 +122,8 @@ def _check(landing: Landing, name: str) -> None:
         raise InvalidOption(f"{name}: restart cannot be obeyed", remedy="first is above 0 and at most longest, in s")
     if landing.metrics:
         place(landing.metrics)
+    if landing.lineage is not None and not (landing.lineage.namespace and landing.lineage.every > 0):
+        raise InvalidOption(f"{name}: lineage cannot be told so", remedy="a namespace, and every above 0, in s")
     for one in ("name", "subscription"):
         seen: dict[tuple[str, ...], str] = {}
         for flow in landing.land:
@@ -209,6 +220,6 @@ def _near(said: str) -> str:
     found = re.search(r"unknown field `([^`]*)`", said)
     if found is None:
         return ""
-    known = {field for one in (Landing, Flow, Supervision) for field in one.__struct_fields__}
+    known = {field for one in (Landing, Flow, Supervision, LineageTo) for field in one.__struct_fields__}
     near = difflib.get_close_matches(found.group(1), sorted(known), n=1)
     return f"did you mean {near[0]!r}?" if near else ""

@@ -14,6 +14,7 @@ from entrepot.pipeline.landing.configuration import Flow, Landing, written
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 PARSED: Final = "parsed"
 CORRUPT: Final = "_unparsed"
@@ -21,14 +22,28 @@ CORRUPT: Final = "_unparsed"
 
 def start(spark: SparkSession, landing: Landing, flow: Flow) -> StreamingQuery:
     """Start the query of ``flow``; it goes on where the last one with its checkpoint was. Raises what Spark raises."""
-    stream = spark.readStream.format("entrepot").options(**flow.options).load()
-    frame = shaped(stream, flow)
-    writer = frame.writeStream.format(flow.format).outputMode("append").options(**written(flow)).queryName(flow.name)
+    return _begun(_writer(spark, landing, flow).trigger(processingTime=flow.every), flow)
+
+
+def start_once(spark: SparkSession, landing: Landing, flow: Flow) -> StreamingQuery:
+    """Start the query of ``flow`` as `start` does; it ends with what is there now."""
+    return _begun(_writer(spark, landing, flow).trigger(availableNow=True), flow)
+
+
+def frame(spark: SparkSession, flow: Flow) -> DataFrame:
+    """Return the rows of ``flow`` as they land."""
+    return shaped(spark.readStream.format("entrepot").options(**flow.options).load(), flow)
+
+
+def _writer(spark: SparkSession, landing: Landing, flow: Flow) -> DataStreamWriter:
+    rows = frame(spark, flow)
+    writer = rows.writeStream.format(flow.format).outputMode("append").options(**written(flow)).queryName(flow.name)
     writer = writer.option("checkpointLocation", f"{landing.checkpoints.rstrip('/')}/{flow.name}")
     columns = [*flow.partition_by, *([PARSED] if flow.parse and flow.format != "iceberg" else [])]
-    if columns:
-        writer = writer.partitionBy(*columns)
-    writer = writer.trigger(processingTime=flow.every)
+    return writer.partitionBy(*columns) if columns else writer
+
+
+def _begun(writer: DataStreamWriter, flow: Flow) -> StreamingQuery:
     return writer.toTable(flow.path) if flow.format == "iceberg" else writer.option("path", flow.path).start()
 
 

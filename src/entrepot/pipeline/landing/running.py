@@ -27,23 +27,49 @@ log: Final = logging.getLogger("entrepot.pipeline.land")
 Start = Callable[["SparkSession", Landing, Flow], "StreamingQuery"]
 
 
+class Witness:
+    """Who is told what becomes of each flow, on the thread that runs them: it may neither wait nor raise."""
+
+    def started(self, flow: Flow) -> None:
+        """Its query runs."""
+
+    def landed(self, flow: Flow, rows: int) -> None:
+        """It has landed ``rows`` more."""
+
+    def failed(self, flow: Flow, why: str) -> None:
+        """Its query ended, or could not be started."""
+
+    def completed(self, flow: Flow) -> None:
+        """Its query came to its end, or was stopped behind a batch."""
+
+
 class Runner:
     """The queries of one process. Belongs to the thread that calls `run`."""
 
-    def __init__(self, spark: SparkSession, landing: Landing, start: Start = flows.start) -> None:
-        self.supervisor: Final = Supervisor([flow.name for flow in landing.land], landing.restart)
+    def __init__(
+        self,
+        spark: SparkSession,
+        landing: Landing,
+        start: Start | None = None,
+        *,
+        once: bool = False,
+        witness: Witness | None = None,
+    ) -> None:
+        """``once``: land what is there, and end. ``witness``: who is told what becomes of each flow."""
+        self.supervisor: Final = Supervisor([flow.name for flow in landing.land], landing.restart, once=once)
         self._spark: Final = spark
         self._landing: Final = landing
-        self._start: Final = start
+        self._start: Final = start or (flows.start_once if once else flows.start)
+        self._witness: Final = witness or Witness()
         self._flows: Final = {flow.name: flow for flow in landing.land}
         self._queries: dict[str, StreamingQuery] = {}
         self._told: dict[str, str] = {}  # when the last progress was told of, that was looked at
         self._counted: dict[str, tuple[str, int]] = {}  # run and batch of the last rows that were counted
 
     def run(self, ended: threading.Event) -> None:
-        """Go on until ``ended``; then stop each query behind the batch that it is in."""
+        """Go on until ``ended``, or no flow is left; then stop each query behind the batch that it is in."""
         try:
-            while not ended.is_set():
+            while not ended.is_set() and not self.supervisor.over():
                 for name in self.supervisor.due(time.monotonic()):
                     self._begin(name)
                 self._look()
@@ -59,6 +85,7 @@ class Runner:
         else:
             self.supervisor.started(name, time.monotonic())
             log.info("%s runs", name)
+            self._witness.started(self._flows[name])
 
     def _look(self) -> None:
         for name, query in list(self._queries.items()):
@@ -66,7 +93,16 @@ class Runner:
             self._count(name, query)
             if not active:
                 del self._queries[name]
-                self._ended(name, query.exception() or RuntimeError("somebody stopped the query"))
+                error = query.exception()
+                if error is None and self.supervisor.once:
+                    self._done(name)
+                else:
+                    self._ended(name, error or RuntimeError("somebody stopped the query"))
+
+    def _done(self, name: str) -> None:
+        self.supervisor.done(name)
+        log.info("%s has landed what was there: %d messages", name, self.supervisor.lives[name].rows)
+        self._witness.completed(self._flows[name])
 
     def _count(self, name: str, query: StreamingQuery) -> None:
         """Count the batches since the last look: there may have been several, and a query that idles tells of the next.
@@ -89,13 +125,19 @@ class Runner:
         waiting = lag(last)
         behind = sum(waiting.values()) if waiting else -1
         self.supervisor.progressed(name, time.monotonic(), rows, behind, batches=batches)
+        if rows:
+            self._witness.landed(self._flows[name], rows)
 
     def _ended(self, name: str, error: Exception) -> None:
         found = told_apart(error)
         lasting = lasts(found)
         why = next(iter(str(found).strip().splitlines()), repr(error))[:WHY_MAX]
         wait = self.supervisor.ended(name, time.monotonic(), why, lasting=lasting)
-        log.log(logging.ERROR if lasting else logging.WARNING, "%s ended: %s; again in %.0f s", name, why, wait)
+        if self.supervisor.once:
+            log.error("%s ended: %s", name, why)
+        else:
+            log.log(logging.ERROR if lasting else logging.WARNING, "%s ended: %s; again in %.0f s", name, why, wait)
+        self._witness.failed(self._flows[name], why)
 
     def _stop(self) -> None:
         until = time.monotonic() + STOP_PATIENCE
@@ -105,7 +147,9 @@ class Runner:
                 time.sleep(0.05)  # the batch under way: stopped in the middle it would only run again
             try:
                 query.stop()
+                self._count(name, query)  # the batch that was under way
             except Exception as error:  # the others are to be stopped, too
                 log.warning("%s did not stop: %s", name, told_apart(error))
             else:
                 log.info("%s stopped", name)
+            self._witness.completed(self._flows[name])

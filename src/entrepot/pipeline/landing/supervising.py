@@ -4,6 +4,9 @@ A flow that ends is started again after a wait that doubles with each failure in
 `Supervision.longest`; one that ran for `Supervision.calm` has its failures forgotten. None is ever given up: what waits
 at the brokers waits safely, and a supervisor that left is what nobody sees. What will not go away by itself (a
 column that is missing, a subscription that a newer query took) is tried again as seldom as can be, and said at once.
+
+``once``, for a scheduler that has its own hours and its own tries: each flow runs one time, to the end of what is
+there, and none is started again.
 """
 
 from __future__ import annotations
@@ -21,6 +24,11 @@ class State(Enum):
     WAITING = "waiting"  # to be started, at `Life.due`
     RUNNING = "running"
     STOPPED = "stopped"  # for good: the process ends
+    DONE = "done"  # once: it has landed what was there
+    FAILED = "failed"  # once: it ended before that
+
+
+OVER: Final = (State.STOPPED, State.DONE, State.FAILED)
 
 
 class Life:
@@ -40,6 +48,11 @@ class Life:
         self.progress_at = 0.0
         self.lag = -1  # messages that wait behind the last batch; -1: not known
 
+    @property
+    def done(self) -> bool:
+        """Whether it ran once, to its end."""
+        return self.state is State.DONE
+
     def wait(self, supervision: Supervision) -> float:
         """Return the s before it is started again."""
         if self.lasting:
@@ -50,7 +63,8 @@ class Life:
 class Supervisor:
     """All flows of one process."""
 
-    def __init__(self, names: Iterable[str], supervision: Supervision) -> None:
+    def __init__(self, names: Iterable[str], supervision: Supervision, *, once: bool = False) -> None:
+        self.once: Final = once
         self.lives: Final = {name: Life(name) for name in names}
         self.supervision: Final = supervision
 
@@ -71,7 +85,10 @@ class Supervisor:
         life.starts += 1
 
     def ended(self, name: str, now: float, why: str, *, lasting: bool = False) -> float:
-        """Its query ended, or could not be started, because of ``why``; return the s until it is started again."""
+        """Its query ended, or could not be started, because of ``why``; return the s until it is started again.
+
+        0 where it is not.
+        """
         life = self.lives[name]
         if life.state is State.STOPPED:
             return 0.0
@@ -81,9 +98,16 @@ class Supervisor:
         life.failures += 1
         life.why = why
         life.lasting = lasting
+        if self.once:
+            life.state = State.FAILED
+            return 0.0
         wait = life.wait(self.supervision)
         life.due = now + wait
         return wait
+
+    def done(self, name: str) -> None:
+        """Its query has landed what was there: the end of a flow that runs once."""
+        self.lives[name].state = State.DONE
 
     def progressed(self, name: str, now: float, rows: int, lag: int, *, batches: int = 1) -> None:
         """It landed ``rows`` in so many batches; ``lag`` messages wait behind them, -1 where nobody knows."""
@@ -99,9 +123,14 @@ class Supervisor:
         """The process ends: return whose queries are to be stopped."""
         running = [one.name for one in self.lives.values() if one.state is State.RUNNING]
         for one in self.lives.values():
-            one.state = State.STOPPED
+            if one.state not in OVER:
+                one.state = State.STOPPED
         return running
 
     def ready(self) -> bool:
-        """Return whether all flows run."""
-        return all(one.state is State.RUNNING for one in self.lives.values())
+        """Return whether all flows run, or have come to their end."""
+        return all(one.state in (State.RUNNING, State.DONE) for one in self.lives.values())
+
+    def over(self) -> bool:
+        """Return whether no flow runs any more, or will."""
+        return all(one.state in OVER for one in self.lives.values())
