@@ -1,0 +1,125 @@
+"""Mirrors over AMQP between real processes: an Artemis into ours, ours into an Artemis; cut cables, kill -9.
+
+What was sent and acknowledged at one broker is at the other as often as it is at the first: a message that comes again
+is known there, as both say what they call it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from artemis import Artemis, unavailable
+from cable import Cable
+from ours import Entrepot
+from test_amqp_connections import Pair, made, session
+
+import entrepot
+from entrepot.base.errors import EntrepotError
+from promises import never
+
+pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Artemis: {unavailable()}")
+
+MIRROR: Final = """
+<broker-connections>
+  <amqp-connection uri="tcp://127.0.0.1:{port}" name="far" user="u" password="p" retry-interval="200">
+    <mirror/>
+  </amqp-connection>
+</broker-connections>
+"""
+PATIENCE_S: Final = 20.0
+WAYS: Final = [("artemis", "ours")]
+
+
+class Mirrored(Pair):
+    """``near`` mirrors itself into ``far``, over a cable."""
+
+    def __init__(self, home: Path, near: str, far: str) -> None:
+        self.far = made(far, home / "far", "far")
+        self.cable = Cable(self.far.port)
+        self.near = made(near, home / "near", "near", MIRROR.format(port=self.cable.port))
+
+    def wait(self, broker: Artemis | Entrepot, queue: str, count: int) -> None:
+        """Wait until a queue has so many messages."""
+        until = time.monotonic() + PATIENCE_S
+        while (found := self.count(broker, queue)) != count:
+            assert time.monotonic() < until, f"{queue} of {broker.name} has {found}, not {count}"
+            time.sleep(0.1)
+
+    def count(self, broker: Artemis | Entrepot, queue: str) -> int:
+        """Return how many messages a queue has; -1: there is none."""
+
+        async def play() -> int:
+            url = broker.url.replace("tcp://", "core://")
+            async with asyncio.timeout(30), entrepot.connect(url) as one, one.management() as manager:
+                try:
+                    return int(await manager.get(f"queue.{queue}", "messageCount"))
+                except EntrepotError:
+                    return -1
+
+        return asyncio.run(play())
+
+    def take(self, broker: Artemis | Entrepot, queue: str, count: int) -> list[Any]:
+        """Take so many messages out of a queue."""
+        found: list[Any] = []
+
+        async def play() -> None:
+            async with asyncio.timeout(60), session(broker) as one, one.consumer(queue, prefetch=1) as consumer:
+                while len(found) < count:
+                    message = await consumer.receive(PATIENCE_S)
+                    assert message is not None
+                    found.append(message.body)
+
+        asyncio.run(play())
+        return found
+
+    def same(self, *queues: str) -> None:
+        """Wait until each queue has as many messages there as here."""
+        for queue in queues:
+            self.wait(self.far, queue, self.count(self.near, queue))
+
+
+@pytest.mark.parametrize(("near", "far"), WAYS)
+def test_what_is_sent_and_taken_here_is_so_there(tmp_path: Path, near: str, far: str) -> None:
+    bodies = ["a", b"\0\xff", "x" * 500_000, b"y" * 3_000_000, "z"]
+    with Mirrored(tmp_path, near, far) as pair:
+        pair.send(pair.near, "Q", *bodies)
+        pair.wait(pair.far, "Q", len(bodies))
+        assert pair.take(pair.near, "Q", 2) == bodies[:2]
+        pair.wait(pair.far, "Q", 3)
+        assert pair.read(pair.far, "Q", 3) == bodies[2:]
+
+
+@pytest.mark.parametrize(("near", "far"), WAYS)
+def test_cut_and_killed_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path, near: str, far: str) -> None:
+    sent: list[str] = []
+    taken: list[str] = []
+
+    def go_on(pair: Mirrored, sends: int, takes: int) -> None:
+        more = [f"{len(sent) + number}" for number in range(sends)]
+        pair.send(pair.near, "Q", *more)
+        sent.extend(more)
+        taken.extend(pair.take(pair.near, "Q", takes))
+
+    with Mirrored(tmp_path, near, far) as pair:
+        go_on(pair, 30, 10)
+        pair.cable.deaf = True
+        go_on(pair, 20, 10)
+        pair.cable.cut()
+        go_on(pair, 20, 10)
+        pair.cable.heal()
+        go_on(pair, 200, 20)
+        pair.far.kill()
+        go_on(pair, 20, 20)
+        pair.far.start().await_ready()
+        go_on(pair, 100, 20)
+        pair.near.kill()
+        pair.near.start().await_ready()
+        go_on(pair, 20, 10)
+        left = [body for body in sent if body not in taken]
+        pair.wait(pair.far, "Q", len(left))
+        with never():
+            assert pair.read(pair.far, "Q", len(left)) == left
