@@ -14,6 +14,7 @@ from typing import Any, Final
 import pytest
 from artemis import Artemis, unavailable
 from cable import Cable
+from classic import free_port
 from ours import Entrepot
 from test_amqp_connections import Pair, made, session
 
@@ -31,7 +32,7 @@ MIRROR: Final = """
 </broker-connections>
 """
 PATIENCE_S: Final = 20.0
-WAYS: Final = [("artemis", "ours")]
+WAYS: Final = [("artemis", "ours"), ("ours", "ours"), ("ours", "artemis")]
 
 
 class Mirrored(Pair):
@@ -123,3 +124,43 @@ def test_cut_and_killed_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path, 
         pair.wait(pair.far, "Q", len(left))
         with never():
             assert pair.read(pair.far, "Q", len(left)) == left
+
+
+class Dual(Mirrored):
+    """Two brokers that mirror each other."""
+
+    def __init__(self, home: Path, near: str, far: str) -> None:
+        port = free_port()
+        self.far = made(far, home / "far", "far", MIRROR.format(port=port))
+        self.cable = Cable(self.far.port)
+        self.near = made(near, home / "near", "near", MIRROR.format(port=self.cable.port))
+        back(self.near, port)
+
+
+def back(broker: Artemis | Entrepot, port: int) -> None:
+    """Let ``broker`` listen at ``port``: its file, and whoever reads it again, say so."""
+    file = broker.home / "broker.xml"
+    file.write_text(file.read_text().replace(f":{broker.port}?", f":{port}?"))
+    broker.port = port
+
+
+@pytest.mark.parametrize(("near", "far"), [("ours", "artemis"), ("ours", "ours")])
+def test_two_that_mirror_each_other_do_not_echo(tmp_path: Path, near: str, far: str) -> None:
+    with Dual(tmp_path, near, far) as pair:
+        pair.send(pair.near, "Q", "a", "b", "c")
+        pair.wait(pair.far, "Q", 3)
+        pair.send(pair.far, "Q", "d", "e")
+        pair.wait(pair.near, "Q", 5)
+        assert pair.take(pair.far, "Q", 1) == ["a"]
+        pair.wait(pair.near, "Q", 4)
+        pair.near.kill()
+        pair.send(pair.far, "Q", "f")
+        pair.near.start().await_ready()
+        pair.wait(pair.near, "Q", 5)
+        assert pair.take(pair.near, "Q", 2) == ["b", "c"]
+        pair.wait(pair.far, "Q", 3)
+        time.sleep(1.0)
+        with never():
+            assert pair.count(pair.near, "Q") == pair.count(pair.far, "Q") == 3
+        assert pair.read(pair.far, "Q", 3) == ["d", "e", "f"]
+        pair.wait(pair.near, "Q", 0)

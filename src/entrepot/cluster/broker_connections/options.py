@@ -42,6 +42,19 @@ class Element(Struct, frozen=True, kw_only=True):
         return bool(matches(self.pattern, address, MIXED))
 
 
+class MirrorOptions(Options, frozen=True):
+    """One ``<mirror>``, as its file writes it."""
+
+    acknowledgements: bool = setting(
+        True, artemis="message-acknowledgements", about="whether the other side is told what leaves the queues here"
+    )
+    creation: bool = setting(True, artemis="queue-creation", about="whether it is told of addresses and queues made")
+    removal: bool = setting(True, artemis="queue-removal", about="whether it is told of addresses and queues deleted")
+    address_filter: str = setting(
+        "", artemis="address-filter", about="beginnings of addresses with commas between, ! before one excludes"
+    )
+
+
 class AmqpConnectionOptions(Options, frozen=True):
     """One ``<amqp-connection>``, as its file writes it."""
 
@@ -71,11 +84,12 @@ class AmqpConnectionOptions(Options, frozen=True):
 
 
 class AmqpConnectionEntry(Struct, frozen=True, kw_only=True):
-    """One connection of a configuration. ``places``: tried one after the other."""
+    """One connection of a configuration. ``places``: tried one after the other; ``mirror``: what it mirrors."""
 
     options: AmqpConnectionOptions
     places: tuple[Endpoint, ...]
     elements: tuple[Element, ...] = ()
+    mirror: MirrorOptions | None = None
 
     @property
     def name(self) -> str:

@@ -12,12 +12,22 @@ MIRROR: Final = "$ACTIVEMQ_ARTEMIS_MIRROR_"
 """Begins the address that a mirror sends to, and with the name of its connection that of the queue it reads."""
 ORIGIN: Final = "_ENTREPOT_MIRROR_ORIGIN"
 NUMBER: Final = "_ENTREPOT_MIRROR_NUMBER"
+HERE: Final = "_ENTREPOT_MIRROR_HERE"
+"""The number of the message that the two above are about: a copy that was made of it is another message."""
+QUEUES: Final = "_ENTREPOT_MIRROR_QUEUES"
+"""Which queues it went to here, where its address does not say so."""
 
 
-def note(message: Message, origin: str, number: i64) -> None:
-    """Note on ``message`` that the broker ``origin`` calls it ``number``; the journal keeps that."""
+def note(message: Message, origin: str, number: i64, here: i64) -> None:
+    """Note on ``message``, whose number here is ``here``, that ``origin`` calls it ``number``; the journal keeps it."""
     message.mark(ORIGIN, origin)
     message.mark(NUMBER, int(number))
+    message.mark(HERE, int(here))
+
+
+def is_noted(message: Message) -> bool:
+    """Return whether `note` was called for this very message, and not for one that it is a copy of."""
+    return message.marked(HERE) == int(message.number)
 
 
 def named(message: Message, own: str) -> tuple[str, int]:

@@ -43,9 +43,10 @@ class Acknowledged:
 class Removing:
     """All of these of one mirror. ``waiting``: acknowledgements whose messages are looked for."""
 
-    def __init__(self, broker: BrokerCore, attempts: i64 = ATTEMPTS, pause_ms: i64 = PAUSE_MS) -> None:
-        """``attempts``: passes through a queue, at least one; ``pause_ms``: between two of them."""
+    def __init__(self, broker: BrokerCore, source: str, attempts: i64 = ATTEMPTS, pause_ms: i64 = PAUSE_MS) -> None:
+        """``source``: the broker that tells; ``attempts``: passes through a queue, one at least, ``pause_ms`` apart."""
         self.broker: BrokerCore = broker
+        self.source: str = source
         self.own: str = broker.ids.node.uuid_text
         self.attempts: i64 = max(attempts, i64(1))
         self.pause: i64 = max(pause_ms, i64(1)) * MILLISECOND
@@ -82,6 +83,22 @@ class Removing:
         self.waiting -= 1
         acknowledged.done(found)
 
+    def take_away(self, queue: Queue, found: list[Found]) -> None:
+        """Settle what the last step of a walk found in ``queue``, as if a consumer had."""
+        if not found:
+            return
+        mirrors = self.broker.mirrors
+        if mirrors is not None:
+            mirrors.acting = self.source
+        try:
+            for reference in queue.taking.take_all(found):
+                queue.settled += 1
+                queue.note(facts.ACKNOWLEDGED, reference.number, 0, 0)
+                queue.stock.finish(reference)
+        finally:
+            if mirrors is not None:
+                mirrors.acting = ""
+
     def _is_near(self, queue: Queue, acknowledged: Acknowledged) -> bool:
         queue.backlog.complete()
         walk = queue.stock.walk()
@@ -93,7 +110,7 @@ class Removing:
             most = 8
             for each in found:
                 if named(each.message, self.own) == acknowledged.key:
-                    take_away(queue, [each])
+                    self.take_away(queue, [each])
                     return True
         self.broker.effort.spent += looked
         return False
@@ -152,7 +169,7 @@ class Search(Rest):
             if acknowledged is not None:
                 meant.append(each)
                 answered.append(acknowledged)
-        take_away(self.queue, meant)
+        self.removing.take_away(self.queue, meant)
         for acknowledged in answered:
             self.removing.finished(acknowledged, True)
 
@@ -188,13 +205,3 @@ class _Again(Alarm):
     def ring(self, now: int) -> None:
         """Begin it."""
         self.search.removing.broker.effort.later(self.search)
-
-
-def take_away(queue: Queue, found: list[Found]) -> None:
-    """Settle what the last step of a walk found in ``queue``, as if a consumer had."""
-    if not found:
-        return
-    for reference in queue.taking.take_all(found):
-        queue.settled += 1
-        queue.note(facts.ACKNOWLEDGED, reference.number, 0, 0)
-        queue.stock.finish(reference)

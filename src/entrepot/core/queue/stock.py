@@ -264,7 +264,19 @@ class Stock:
             self.backlog.left_disk(paged.discard(numbers))
 
     def done(self, message: Message, reference: Reference | None) -> None:
-        """The message is done with in this queue: free its memory and tell the journal."""
+        """The message is done with in this queue: free its memory and tell the journal, and who mirrors this broker."""
+        mirrors = self.host.mirrors
+        if mirrors is None or (reference is not None and reference.shown):
+            self._done(message, reference)
+            return
+        self.journal.begin()
+        try:
+            mirrors.left(self.head, message)
+            self._done(message, reference)
+        finally:
+            self.journal.end()
+
+    def _done(self, message: Message, reference: Reference | None) -> None:
         if reference is not None:
             self.memory.release(message)
             if reference.shown:
@@ -281,9 +293,19 @@ class Stock:
         self.done(reference.message, reference)
 
     def discard(self, number: i64) -> None:
-        """Be done with message ``number``, which was on disk and is not read."""
-        self.journal.settle(number, self.head.identity)
+        """Be done with message ``number``, which was on disk and is not read; unless other brokers are told which."""
+        mirrors = self.host.mirrors
         self.attempts.pop(int(number), 0)
+        if mirrors is None or self.head.deleted:
+            self.journal.settle(number, self.head.identity)
+            return
+        self.journal.begin()
+        try:
+            for message in load_or_stand_in(self.journal, [int(number)]):
+                mirrors.left(self.head, message)
+            self.journal.settle(number, self.head.identity)
+        finally:
+            self.journal.end()
 
     # -- what is read -------------------------------------------------------------------------------------------------
 

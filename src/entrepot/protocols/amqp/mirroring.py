@@ -124,7 +124,7 @@ class Mirrored(Arriving):
         self.broker: BrokerCore = session.connection.broker
         self.origin: str = origin
         self.mirror: str = address
-        self.removing: Removing = Removing(self.broker)
+        self.removing: Removing = Removing(self.broker, origin)
         self.places: dict[str, Place] = {}
         self.messages: i64 = 0
         self.acknowledged: i64 = 0
@@ -228,12 +228,15 @@ class Mirrored(Arriving):
         rare = message.need_rare()
         of_producer = rare.duplicate_id
         rare.duplicate_id = b""  # what was taken there is taken here, though it be known
-        identity.note(message, known, number)
+        identity.note(message, known, number, broker.ids.number + 1)  # the number that `send` gives it
         told = [int(queue.told()).to_bytes(8, "big", signed=True) for queue in queues]
         message.mark(ROUTE_TO, b"".join(told))  # to these, and by no divert: what one made there comes by itself
         message.origin = self.connection.number
+        mirrors = broker.mirrors
         broker.journal.begin()
         try:
+            if mirrors is not None:
+                mirrors.bringing = self.origin
             verdict = broker.sending.send(message, place)
             broker.sending.duplicates.remember(memory, mark, KNOWN, message.durable)
             if of_producer and place.policy is not None:  # who comes here after that broker is known by it
@@ -241,6 +244,8 @@ class Mirrored(Arriving):
                 broker.sending.duplicates.remember(place.name, of_producer, cache, message.durable)
         finally:
             broker.journal.end()
+            if mirrors is not None:
+                mirrors.bringing = ""
         self.messages += 1
         if verdict == BLOCKED:
             self.withhold(place)
@@ -292,7 +297,14 @@ class Mirrored(Arriving):
             return self._acknowledge(said, body, delivery, settled)
         if not isinstance(kind, str):
             raise AmqpRefused(f"neither a message nor an event of a mirror: {MESSAGE_ID} and {EVENT} lack", NOT_ALLOWED)
-        carry_out(self.broker, kind, str(said.get(ADDRESS) or ""), str(said.get(QUEUE) or ""), body)
+        mirrors = self.broker.mirrors
+        if mirrors is not None:
+            mirrors.acting = self.origin
+        try:
+            carry_out(self.broker, kind, str(said.get(ADDRESS) or ""), str(said.get(QUEUE) or ""), body)
+        finally:
+            if mirrors is not None:
+                mirrors.acting = ""
         self.events += 1
         return False
 

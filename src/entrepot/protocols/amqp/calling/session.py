@@ -293,6 +293,16 @@ class AmqpCaller(AmqpServerSession):
         self._attach(link, SENDER, Source(address=source), target)
         return link
 
+    def mirror_to(self, name: str, address: str) -> Sending:
+        """Attach a link by which this broker mirrors itself: as `send_to`, of the queue ``address`` here."""
+        from entrepot.protocols.amqp.calling.mirroring import MirrorSending  # noqa: PLC0415 - few brokers need it
+
+        session = self.session
+        assert session is not None
+        link = MirrorSending(session, name, self._next_handle(), self.port, self.under_way)
+        self._attach(link, SENDER, Source(address=address), Target(address=address))
+        return link
+
     def take_from(self, name: str, address: str, capabilities: list[str], where: Destination) -> Taking:
         """Attach a link over which what is at ``address`` there comes to ``where``. Raises Refused.
 
@@ -321,6 +331,8 @@ class AmqpCaller(AmqpServerSession):
         asked.snd_settle_mode = UNSETTLED
         if role == SENDER:
             asked.initial_delivery_count = 0
+        if isinstance(link, Sending):
+            link.asked(asked)
         link.session.say(asked)
 
     def _attached(self, session: AmqpSession, said: Attach) -> None:
@@ -333,6 +345,11 @@ class AmqpCaller(AmqpServerSession):
             return  # it is not wanted any more: its end was said
         if isinstance(link, Sending):
             if said.target is not None:
+                objection = link.objection(said)
+                if objection:
+                    link.close()
+                    link.owner.ended(objection)
+                    return
                 link.live = True
                 link.most = max(said.max_message_size, i64(0))
                 link.owner.attached()
