@@ -38,6 +38,7 @@ from entrepot.core.queue.consumer import Objection, Pause
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
+from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.session import AmqpCaller, Login
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.options import AmqpOptions
@@ -409,10 +410,8 @@ class BrokerConnection(Driven):
             if feed is None:
                 return
             owner.feed = feed
-            if wish.mirrors:
-                sending = caller.mirror_to(name, wish.address)
-            else:
-                sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address)
+            kind = mirrored_by() if wish.mirrors else Sending
+            sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address, kind)
             sending.owner = owner
             feed.sending = sending
             self.unanswered.add(key, now)
@@ -593,6 +592,13 @@ def _largest(link: LinkCore, feed: QueueFeed) -> int:
         if reference is not None and octets_of(reference.message) > most:
             found, most = confirmation, int(octets_of(reference.message))
     return found
+
+
+def mirrored_by() -> type[Sending]:
+    """Return the kind of link by which this broker mirrors itself."""
+    from entrepot.protocols.amqp.calling.mirroring import MirrorSending  # noqa: PLC0415 - few connections do
+
+    return MirrorSending
 
 
 def _nothing() -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.cluster.broker_connections.options import MirrorOptions
+from entrepot.cluster.broker_connections.options import AddressFilter, MirrorOptions
 from entrepot.cluster.carrying.demand import is_own
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
@@ -55,24 +55,7 @@ class Mirror:
         self.options: MirrorOptions = options
         self.queue: Queue = queue
         self.remote: str = ""
-        self.included: list[str] = []
-        self.excluded: list[str] = []
-        for word in options.address_filter.split(","):
-            prefix = word.strip()
-            if prefix.startswith("!") and len(prefix) > 1:
-                self.excluded.append(prefix[1:])
-            elif prefix:
-                self.included.append(prefix)
-
-    def covers(self, address: str) -> bool:
-        """Return whether what is about ``address`` is told: an exclusion comes before an inclusion."""
-        for prefix in self.excluded:
-            if address.startswith(prefix):
-                return False
-        for prefix in self.included:
-            if address.startswith(prefix):
-                return True
-        return not self.included
+        self.filter: AddressFilter = AddressFilter(options.address_filter)
 
 
 class Telling(Mirroring):
@@ -138,7 +121,9 @@ class Telling(Mirroring):
         origin = message.marked(ORIGIN)
         found: list[QueueHead] = []
         for mirror in self.mirrors:
-            if mirror.covers(message.address) and not (mirror.remote and mirror.remote in (origin, self.bringing)):
+            if mirror.filter.covers(message.address) and not (
+                mirror.remote and mirror.remote in (origin, self.bringing)
+            ):
                 found.append(mirror.queue)
         if found and not (plain and len(names) == 1) and len(names) <= NAMED_MOST:
             message.mark(QUEUES, SEPARATOR.join(names))
@@ -152,7 +137,7 @@ class Telling(Mirroring):
         if not isinstance(origin, str) or not isinstance(number, int):
             return  # it was here before there was a mirror
         for mirror in self.mirrors:
-            if mirror.options.acknowledgements and mirror.covers(message.address) and self._hears(mirror):
+            if mirror.options.acknowledgements and mirror.filter.covers(message.address) and self._hears(mirror):
                 said = "" if origin == self.own else origin
                 self.tell(mirror, acknowledgement(message.address, queue.name, number, said))
 
@@ -160,7 +145,7 @@ class Telling(Mirroring):
         """Tell that an address or a queue has come, or has gone."""
         for mirror in self.mirrors:
             wanted = mirror.options.creation if adds else mirror.options.removal
-            if wanted and mirror.covers(address) and self._hears(mirror):
+            if wanted and mirror.filter.covers(address) and self._hears(mirror):
                 self.tell(mirror, event_of(kind, address, queue, body))
 
     def tell(self, mirror: Mirror, octets: bytes) -> None:
@@ -215,10 +200,10 @@ class Changes(Listener):
             return
         table = telling.broker.table
         for name, types in table.declared.items():
-            if not is_own(name) and mirror.covers(name):
+            if not is_own(name) and mirror.filter.covers(name):
                 telling.tell(mirror, event_of(events.ADD_ADDRESS, name, "", described(name, types)))
         for queue in list(table.queues.values()):
-            if not queue.temporary and not is_own(queue.address) and mirror.covers(queue.address):
+            if not queue.temporary and not is_own(queue.address) and mirror.filter.covers(queue.address):
                 octets = event_of(events.CREATE_QUEUE, queue.address, queue.name, configuration(queue))
                 telling.tell(mirror, octets)
 

@@ -267,26 +267,14 @@ class Stock:
         """The message is done with in this queue: free its memory and tell the journal, and who mirrors this broker."""
         mirrors = self.host.mirrors
         if mirrors is None or (reference is not None and reference.shown):
-            self._done(message, reference)
+            let_go(self, message, reference)
             return
         self.journal.begin()
         try:
             mirrors.left(self.head, message)
-            self._done(message, reference)
+            let_go(self, message, reference)
         finally:
             self.journal.end()
-
-    def _done(self, message: Message, reference: Reference | None) -> None:
-        if reference is not None:
-            self.memory.release(message)
-            if reference.shown:
-                return
-            if reference.paged or (message.stored and message.durable and self.head.durable):
-                self.journal.settle(message.number, self.head.identity)
-                if reference.paged and not self.journal.pages:  # a large body that lives in memory
-                    self.journal.overflow.release(message.need_rare().large_id)
-        elif message.stored and message.durable and self.head.durable:
-            self.journal.settle(message.number, self.head.identity)
 
     def finish(self, reference: Reference) -> None:
         """Be done with ``reference``, which waits no longer."""
@@ -388,6 +376,21 @@ class Stock:
             expiring = sum(1 for reference in self.backlog.references() if reference.message.expiration)
             name = self.head.name
             assert expiring == self.expiring, f"{name} counts {self.expiring} with an expiration, holds {expiring}"
+
+
+def let_go(stock: Stock, message: Message, reference: Reference | None) -> None:
+    """Free the memory of ``message``, which has left, and tell the journal; ``reference`` None: it was never kept."""
+    journal = stock.journal
+    if reference is not None:
+        stock.memory.release(message)
+        if reference.shown:
+            return
+        if reference.paged or (message.stored and message.durable and stock.head.durable):
+            journal.settle(message.number, stock.head.identity)
+            if reference.paged and not journal.pages:  # a large body that lives in memory
+                journal.overflow.release(message.need_rare().large_id)
+    elif message.stored and message.durable and stock.head.durable:
+        journal.settle(message.number, stock.head.identity)
 
 
 def replace(stock: Stock, reference: Reference) -> None:

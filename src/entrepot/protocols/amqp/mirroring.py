@@ -17,6 +17,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import AccessDenied, InvalidDestination, PeerError, Refused, StorageError
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.routing import Target as Place
@@ -132,7 +133,8 @@ class Mirrored(Arriving):
         self.duplicates: i64 = 0
         self.unmatched: i64 = 0
         self.unrouted: i64 = 0
-        self.why: str = ""  # the last event was not taken
+        self.since: i64 = self.broker.now
+        self.why: str = ""  # why the last event was not taken that was not
 
     def sends(self) -> bool:
         """Return True: its peer sends messages over it."""
@@ -145,16 +147,24 @@ class Mirrored(Arriving):
     def mirrors(self) -> dict[str, object] | None:
         """Return what an operator wants to know of it."""
         return {
-            "address": self.mirror,
-            "origin": self.origin,
+            "connector": self.mirror.removeprefix(identity.MIRROR),
+            "kind": "mirror",
+            "peer": "",
+            "peer_id": self.origin,
+            "peer_url": "",
+            "place": "",
+            "state": "open",
+            "since_ms": (int(self.broker.now) - int(self.since)) // MILLISECOND,
+            "initiator": False,
+            "duplex": False,
+            "received": int(self.messages + self.acknowledged + self.events),
             "messages": int(self.messages),
             "acknowledged": int(self.acknowledged),
-            "events": int(self.events),
             "duplicates": int(self.duplicates),
             "unmatched": int(self.unmatched),
             "unrouted": int(self.unrouted),
-            "waiting": int(self.removing.waiting),
-            "why": self.why,
+            "looked_for": int(self.removing.waiting),
+            "error": self.why,
         }
 
     def replenish(self) -> None:

@@ -280,27 +280,19 @@ class AmqpCaller(AmqpServerSession):
 
     # -- links ---------------------------------------------------------------------------------------------------------
 
-    def send_to(self, name: str, address: str, routing: int, capabilities: list[str], source: str) -> Sending:
+    def send_to(
+        self, name: str, address: str, routing: int, capabilities: list[str], source: str, kind: type[Sending] = Sending
+    ) -> Sending:
         """Attach a link that sends to ``address`` there; messages may be written when its owner is granted credit.
 
-        ``routing``: of what is read here, at ``source``. Call it while the session is open.
+        ``routing``: of what is read here, at ``source``; ``kind``: of the link. Call it while the session is open.
         """
         session = self.session
         assert session is not None
-        link = Sending(session, name, self._next_handle(), self.port, self.under_way)
+        link = kind(session, name, self._next_handle(), self.port, self.under_way)
         link.routing = routing
         target = Target(address=address, capabilities=capabilities)
         self._attach(link, SENDER, Source(address=source), target)
-        return link
-
-    def mirror_to(self, name: str, address: str) -> Sending:
-        """Attach a link by which this broker mirrors itself: as `send_to`, of the queue ``address`` here."""
-        from entrepot.protocols.amqp.calling.mirroring import MirrorSending  # noqa: PLC0415 - few brokers need it
-
-        session = self.session
-        assert session is not None
-        link = MirrorSending(session, name, self._next_handle(), self.port, self.under_way)
-        self._attach(link, SENDER, Source(address=address), Target(address=address))
         return link
 
     def take_from(self, name: str, address: str, capabilities: list[str], where: Destination) -> Taking:
