@@ -63,6 +63,16 @@ class Mirrored(Pair):
 
         return asyncio.run(play())
 
+    def ask(self, broker: Artemis | Entrepot, operation: str, *arguments: object) -> Any:
+        """Do an operation of management."""
+
+        async def play() -> Any:
+            url = broker.url.replace("tcp://", "core://")
+            async with asyncio.timeout(30), entrepot.connect(url) as one, one.management() as manager:
+                return await manager.call("broker", operation, *arguments)
+
+        return asyncio.run(play())
+
     def take(self, broker: Artemis | Entrepot, queue: str, count: int) -> list[Any]:
         """Take so many messages out of a queue."""
         found: list[Any] = []
@@ -91,6 +101,13 @@ def test_what_is_sent_and_taken_here_is_so_there(tmp_path: Path, near: str, far:
         pair.wait(pair.far, "Q", len(bodies))
         assert pair.take(pair.near, "Q", 2) == bodies[:2]
         pair.wait(pair.far, "Q", 3)
+        if isinstance(pair.far, Entrepot):
+            rows = pair.ask(pair.far, "describeBridges")
+            (row,) = [row for row in rows if row["kind"] == "mirror"]
+            assert (row["messages"], row["acknowledged"], row["unmatched"]) == (len(bodies), 2, 0)
+            assert "mirrors itself into this one" in str(pair.ask(pair.far, "explain", "queue://Q"))
+        if isinstance(pair.near, Entrepot):
+            assert "was not told yet of 0 events" in str(pair.ask(pair.near, "explain", "queue://Q"))
         assert pair.read(pair.far, "Q", 3) == bodies[2:]
 
 

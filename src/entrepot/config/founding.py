@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption, Refused
 from entrepot.config.model import BrokerConfig, CompositeEntry, DivertEntry, Sharing, UsageOptions
 from entrepot.core.addressing.address_settings import Full
@@ -57,8 +58,10 @@ LEFT_OUT: Final = "the configuration does not name it any more (config-delete-qu
 OF_EVENTS: Final = {
     "prioritized": False,
     "full": Full.PAGE,
+    "max_octets": 64 * MIB,
     "max_messages": -1,
     "page_messages": -1,
+    "page_octets": -1,
     "max_deliveries": -1,
     "redelivery_delay": 0,
     "dead_letter_address": "",

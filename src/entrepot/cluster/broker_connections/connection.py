@@ -24,7 +24,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.broker_connections.feed import QueueFeed
+from entrepot.cluster.broker_connections.feed import QueueFeed, kind_of
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.broker_connections.wanted import Wanted, Wish
 from entrepot.cluster.carrying.parking import has_letters, park
@@ -38,7 +38,6 @@ from entrepot.core.queue.consumer import Objection, Pause
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
-from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.session import AmqpCaller, Login
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.options import AmqpOptions
@@ -410,8 +409,7 @@ class BrokerConnection(Driven):
             if feed is None:
                 return
             owner.feed = feed
-            kind = mirrored_by() if wish.mirrors else Sending
-            sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address, kind)
+            sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address, kind_of(wish))
             sending.owner = owner
             feed.sending = sending
             self.unanswered.add(key, now)
@@ -592,13 +590,6 @@ def _largest(link: LinkCore, feed: QueueFeed) -> int:
         if reference is not None and octets_of(reference.message) > most:
             found, most = confirmation, int(octets_of(reference.message))
     return found
-
-
-def mirrored_by() -> type[Sending]:
-    """Return the kind of link by which this broker mirrors itself."""
-    from entrepot.protocols.amqp.calling.mirroring import MirrorSending  # noqa: PLC0415 - few connections do
-
-    return MirrorSending
 
 
 def _nothing() -> None:

@@ -107,6 +107,15 @@ class QueueFeed(Feed):
         self._bereaved()
 
 
+def kind_of(wish: Wish) -> type[Sending]:
+    """Return the kind of link that ``wish`` takes, which sends."""
+    if not wish.mirrors:
+        return Sending
+    from entrepot.protocols.amqp.calling.mirroring import MirrorSending  # noqa: PLC0415 - few connections mirror
+
+    return MirrorSending
+
+
 class Rest(Alarm):
     """A queue whose message came back reads on."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from entrepot.base.errors import InvalidDestination
+from entrepot.base.errors import Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import BITS, Making
@@ -37,7 +37,7 @@ def carry_out(broker: BrokerCore, event: str, address: str, queue: str, body: ob
         if found is not None:
             broker.queues.delete(found, WHY)
     else:
-        raise InvalidDestination(f"a mirror tells of {event!r}, which is unknown here", remedy="update this broker")
+        raise Refused(f"a mirror tells of {event!r}, which is unknown here", remedy="update this broker")
 
 
 def _described(body: object) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _described(body: object) -> dict[str, Any]:
     except msgspec.DecodeError:
         said = None
     if not isinstance(said, dict) or not isinstance(said.get("name"), str) or not said["name"]:
-        raise InvalidDestination("an event of a mirror does not describe an address or a queue")
+        raise Refused("an event of a mirror does not describe an address or a queue")
     return said
 
 

@@ -18,7 +18,16 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND
-from entrepot.base.errors import AccessDenied, InvalidDestination, PeerError, Refused, StorageError
+from entrepot.base.errors import (
+    AccessDenied,
+    AddressFull,
+    InvalidDestination,
+    PeerError,
+    Refused,
+    ShuttingDown,
+    StorageError,
+    StorageFull,
+)
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.routing import Target as Place
 from entrepot.core.broker import BrokerCore
@@ -49,6 +58,8 @@ ADDRESS: Final = "x-opt-amq-mr-adr"
 QUEUE: Final = "x-opt-amq-mr-qu"
 REASON: Final = "x-opt-amq-mr-ack-reason"
 ACKNOWLEDGED: Final = "postAck"
+PASSING: Final = (StorageError, StorageFull, AddressFull, ShuttingDown)
+"""Why an event may not be taken that has nothing to do with what it is: it comes again."""
 KNOWN: Final = 10_000  # messages of one broker that are known when they come again: it gets far less credit
 PENDING_MOST: Final = 10_000  # acknowledgements that wait for their messages, until no more credit is given
 
@@ -192,10 +203,10 @@ class Mirrored(Arriving):
                 self._message(octets, large, said, i64(number))
             elif large is None and self._event(octets, sections, delivery, settled):
                 return
-        except (InvalidDestination, PeerError, StorageError, Refused) as error:
+        except (PeerError, StorageError, Refused) as error:
             if large is not None:
                 large.finish()
-            if not isinstance(error, (InvalidDestination, PeerError, AmqpRefused)):
+            if isinstance(error, PASSING):
                 raise
             self.why = error.message
             if not settled:

@@ -9,7 +9,9 @@ import pytest
 from entrepot.base.compiled import is_compiled
 from entrepot.cluster.broker_connections.calls import Calls
 from entrepot.cluster.broker_connections.options import AddressFilter, MirrorOptions
+from entrepot.cluster.broker_connections.outlook import outlook
 from entrepot.cluster.broker_connections.telling import Telling
+from entrepot.cluster.carrying.parking import PARKED
 from entrepot.config.founding import OF_EVENTS
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN
@@ -306,6 +308,28 @@ def test_a_dead_letter_of_what_came_is_a_message_of_its_own() -> None:
     told = [one.message for one in mirrored.far.queue(f"{MIRROR}B").backlog.references()]
     assert any(message is letter.message for message in told)
     assert any(b"postAck" in message.raw for message in told)
+
+
+def test_what_the_other_side_never_takes_is_parked_and_the_rest_goes_on() -> None:
+    mirrored = Mirrored()
+    mirrored.telling.tell(mirrored.telling.mirrors[0], event_of("somethingNew", "Q", "Q", "{}"))
+    mirrored.send("a")
+    for _ in range(4):
+        mirrored.pass_ms(1_100)
+    assert mirrored.bodies(mirrored.far) == ["a"]
+    assert mirrored.told() == 0
+    assert mirrored.near.queue(PARKED).count == 1
+    assert mirrored.connection.report(mirrored.near.now)["parked"] == 1
+
+
+def test_explain_says_how_far_it_is() -> None:
+    mirrored = Mirrored()
+    mirrored.deafen()
+    mirrored.send("a")
+    (row,) = outlook(mirrored.connector, "Q", now=mirrored.near.now)
+    assert (row["code"], row["state"]) == ("mirrored", "open")
+    assert "was not told yet of 1 events" in str(row["text"])
+    assert outlook(mirrored.connector, "$.own", now=mirrored.near.now) == []
 
 
 def test_what_is_of_this_broker_alone_and_what_passes_is_not_told() -> None:
