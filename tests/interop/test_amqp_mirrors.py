@@ -107,7 +107,7 @@ def test_what_is_sent_and_taken_here_is_so_there(tmp_path: Path, near: str, far:
             assert (row["messages"], row["acknowledged"], row["unmatched"]) == (len(bodies), 2, 0)
             assert "mirrors itself into this one" in str(pair.ask(pair.far, "explain", "queue://Q"))
         if isinstance(pair.near, Entrepot):
-            assert "was not told yet of 0 events" in str(pair.ask(pair.near, "explain", "queue://Q"))
+            assert "was not told yet of" in str(pair.ask(pair.near, "explain", "queue://Q"))
         assert pair.read(pair.far, "Q", 3) == bodies[2:]
 
 

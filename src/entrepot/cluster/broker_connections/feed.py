@@ -66,7 +66,7 @@ class QueueFeed(Feed):
         return condition not in PASSING and self.wish.refused.again(number) >= REFUSALS_MAX
 
     def admits(self, message: Message, queue: Queue | None) -> bool:
-        """Return whether ``message`` crosses: a mirror tells no broker what was sent there first."""
+        """Return whether ``message`` crosses: a mirror tells no broker what it sent, or said, first."""
         sending = self.sending
         return not self.wish.mirrors or sending is None or sending.remote != message.marked(ORIGIN)
 

@@ -115,16 +115,16 @@ class Telling(Mirroring):
             names.append(queue.name)
         if not names or is_own(message.address):
             return []
-        if not is_noted(message):
-            note(message, self.own, message.number, message.number)
-            message.unmark(QUEUES)
-        origin = message.marked(ORIGIN)
+        noted = is_noted(message)
+        origin = message.marked(ORIGIN) if noted else self.own
         found: list[QueueHead] = []
         for mirror in self.mirrors:
-            if mirror.filter.covers(message.address) and not (
-                mirror.remote and mirror.remote in (origin, self.bringing)
-            ):
+            knows = mirror.remote != "" and mirror.remote in (origin, self.bringing)
+            if not knows and mirror.filter.covers(message.address):
                 found.append(mirror.queue)
+        if found and not noted:
+            note(message, self.own, message.number, message.number)
+            message.unmark(QUEUES)
         if found and not (plain and len(names) == 1) and len(names) <= NAMED_MOST:
             message.mark(QUEUES, SEPARATOR.join(names))
         return found
@@ -154,6 +154,8 @@ class Telling(Mirroring):
         message = message_of(octets, broker.wall).message
         message.number = broker.ids.next_number()
         message.address = mirror.queue.name
+        if self.acting:  # who said it is not told, though it is not known yet that the mirror leads there
+            message.mark(ORIGIN, self.acting)
         hand_out(broker, message, [mirror.queue])
 
     def _hears(self, mirror: Mirror) -> bool:

@@ -14,7 +14,7 @@ from entrepot.cluster.broker_connections.telling import Telling
 from entrepot.cluster.carrying.parking import PARKED
 from entrepot.config.founding import OF_EVENTS
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN
+from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN, note
 from entrepot.core.mirrors.removing import ATTEMPTS, NEAR, PAUSE_MS
 from entrepot.core.operators.upkeep import Progress, purge
 from entrepot.model import address as names
@@ -291,6 +291,27 @@ def test_two_that_mirror_each_other_do_not_echo() -> None:
     annotated = told.message.raw
     assert b"postAck" in annotated
     assert mirrored.near.broker.ids.node.uuid_text.encode() in annotated  # whose message it was
+
+
+def test_who_said_something_is_not_told_it_though_it_was_not_met_before() -> None:
+    mirrored = Mirrored(met=False)
+    mirrored.send("a")
+    (message,) = mirrored.near.queue("Q").backlog.references()
+    far = mirrored.far.broker.ids.node.uuid_text
+    mirrored.telling.acting = far
+    mirrored.near.broker.queues.create(QueueDefinition(name="N", address="N"))
+    mirrored.near.broker.queues.delete(mirrored.near.queue("N"), "it was said there")
+    mirrored.telling.acting = ""
+    note(message.message, far, 7, message.number)
+    mirrored.send("b", to="N2")
+    assert mirrored.told() > 3
+    mirrored.far.broker.queues.create(QueueDefinition(name="N", address="N"))
+    mirrored.start()
+    mirrored.pass_ms(10)
+    assert "N" in mirrored.far.broker.table.queues  # else it would be deleted with what is in it
+    assert "Q" in mirrored.far.broker.table.queues
+    assert mirrored.far.queue("Q").count == 0
+    assert mirrored.told() == 0
 
 
 def test_a_dead_letter_of_what_came_is_a_message_of_its_own() -> None:
