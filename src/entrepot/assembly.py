@@ -320,6 +320,7 @@ class Assembly:
     def found(self, act: Act) -> None:
         """Make true what the configuration says. Raises Refused, StorageError."""
         config = self.plan.config
+        act(lambda: self.calls.mirror(self.broker))
         if config is not None:
             act(lambda: found(config, self.broker, self.ports.say))
             act(self.acceptor.advisories.founded)

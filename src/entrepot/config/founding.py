@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption, Refused
 from entrepot.config.model import BrokerConfig, CompositeEntry, DivertEntry, Sharing, UsageOptions
+from entrepot.core.addressing.address_settings import Full
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.diversion import composite, divert
 from entrepot.core.addressing.policy import Policies
@@ -18,6 +20,7 @@ from entrepot.core.addressing.routing import Divert, VirtualTopic
 from entrepot.core.addressing.upkeep_settings import Undeploy
 from entrepot.core.arrival import AS_SENT, Stamps
 from entrepot.core.broker import BrokerCore
+from entrepot.core.mirrors.identity import MIRROR
 from entrepot.core.options import BrokerOptions
 from entrepot.ha.lease import DURATION, LeaseOptions
 from entrepot.ha.options import SharedStoreOptions
@@ -53,6 +56,22 @@ WHY: Final = "the configuration says so at every start (deleteAllMessagesOnStart
 
 
 LEFT_OUT: Final = "the configuration does not name it any more (config-delete-queues, config-delete-addresses)"
+OF_EVENTS: Final = {
+    "prioritized": False,
+    "full": Full.PAGE,
+    "max_octets": 64 * MIB,
+    "max_messages": -1,
+    "page_messages": -1,
+    "page_octets": -1,
+    "max_deliveries": -1,
+    "redelivery_delay": 0,
+    "dead_letter_address": "",
+    "expiry_address": "",
+    "expiry_ms": -1,
+    "expiry_ms_min": -1,
+    "expiry_ms_max": -1,
+}
+"""How the queue with the events of a mirror is: they keep their order, wait on disk, and none is lost or given up."""
 INTERNAL: Final = "$"  # before names of the broker's own
 
 Say = Callable[[str, str], None]
@@ -67,6 +86,9 @@ def add_policies(config: BrokerConfig, policies: Policies) -> None:
     """Add what the configuration says about addresses. Raises InvalidOption."""
     for entry in config.policies:
         policies.put(entry.pattern, entry.settings, entry.routing, literal=entry.literal)
+    for connection in config.amqp_connections:
+        if connection.mirror is not None:
+            policies.put(MIRROR + connection.name, OF_EVENTS, literal=True)
     policies.base = dict(config.base)
     policies.namespace = config.serving.uuid_namespace
 

@@ -142,6 +142,33 @@ class Informant:
         raise Refused("this broker tells nobody what queues it has")
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Mirroring:
+    """Tells other brokers what happens here.
+
+    ``bringing``: the broker of which a message comes now; ``acting``: the one whose word removes or makes something
+    now; "" for none.
+
+    `sent` and `left` are called for each message, in the batch of the journal that stores it, or takes it out.
+    """
+
+    def __init__(self) -> None:
+        self.bringing: str = ""
+        self.acting: str = ""
+
+    def sent(self, message: Message, queues: Sequence[QueueHead]) -> list[QueueHead]:
+        """Return the further queues that get the numbered ``message``, which is for ``queues``."""
+        raise Fault("nobody is told what is sent")
+
+    def left(self, queue: QueueHead, message: Message) -> None:
+        """``message`` leaves ``queue`` for good."""
+        raise Fault("nobody is told what leaves a queue")
+
+    def met(self, queue: str, remote: str) -> None:
+        """What waits in ``queue`` to be told goes to the broker ``remote``."""
+        raise Fault("nobody is told anything")
+
+
 class Postponed:
     """Messages whose record is written, and which enter their queues later."""
 
@@ -177,6 +204,7 @@ class Host:
         self.ceased: bool = False  # the broker stops: what comes back from one consumer is not for the next one
         self.working: dict[int, bool] = {}  # identities of queues that go on in the next turn
         self.postponed: Postponed | None = None  # set: who sends now has a message stored, and its queues get it later
+        self.mirrors: Mirroring | None = None  # set: other brokers are told what is sent here, and leaves
         self.carrying: bool = False  # a large transaction is under way: queues may have messages that are not in them
 
     def dead_letter(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:

@@ -222,6 +222,7 @@ class Links:
         for made in self._made.calls.follow(wanted.amqp_connections, int(self.turn.now)):
             if made.auto_start:
                 self._fetch(made)
+        self.turn.run(lambda: self._made.calls.mirror(self._made.broker))
 
     def _federate(self, wanted: FederationEntries) -> None:
         for made in self.federations.follow(wanted, int(self.turn.now)):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from entrepot.io.standby import Standby
 
 
+OWN: Final = "$"  # before names of what is about one broker alone
 ALONE: Final = "Primary Only"
 SHARED: Final = "Shared Store Primary"
 COPIED: Final = "Replication Primary w/lock manager"  # a lease says who serves, and no quorum of nodes
@@ -109,9 +110,13 @@ class OpenConnections(PartsCensus):
         return False
 
     def bridges(self) -> list[dict[str, object]]:
-        """Return every bridge, and every connector that has none."""
+        """Return every bridge, every connector that has none, and every broker that mirrors itself into this one."""
         links = self.links()
-        return [] if links is None else links.report()
+        return [*([] if links is None else links.report()), *self._mirrors()]
+
+    def _mirrors(self) -> list[dict[str, object]]:
+        open_ones = [connection.session for listener in self.listeners for connection in listener.connections]
+        return [row for session in open_ones for row in session.mirrors()]
 
     def syncs(self) -> dict[str, object]:
         """Return how long the disk took to make things durable."""
@@ -244,6 +249,9 @@ class OpenConnections(PartsCensus):
 
             rows = [row for one in links.amqp_connectors for row in called(one, name, now=now)]
             found["draws"] = [*(found.get("draws") or ()), *rows]  # type: ignore[misc]
+        mirrors = [] if name.startswith(OWN) else [_mirrored(row) for row in self._mirrors()]
+        if mirrors:
+            found["draws"] = [*(found.get("draws") or ()), *mirrors]  # type: ignore[misc]
         return found
 
     @property
@@ -261,6 +269,25 @@ class OpenConnections(PartsCensus):
         """Start or stop a network connector."""
         links = self.links()
         return links is not None and links.switch(name, start=start)
+
+
+def _mirrored(row: Mapping[str, object]) -> dict[str, object]:
+    """Return what a broker that mirrors itself into this one does for every address, for `entrepot explain`."""
+    text = (
+        f"the broker {row['peer_id']} ({row['peer']}) mirrors itself into this one: {row['messages']:,} messages came, "
+        f"{row['acknowledged']:,} left here because they were taken there, {row['unmatched']:,} that were taken there "
+        "were not here"
+    )
+    return {
+        "connector": row["connector"],
+        "state": row["state"],
+        "code": "mirrored",
+        "text": text,
+        "remedy": "let nobody consume here while that broker serves" if row["unmatched"] else "",
+        "source": "",
+        "received": row["received"],
+        "unacknowledged": row["looked_for"],
+    }
 
 
 def view_of(listener: Listener, connection: Connection) -> ConnectionView:

@@ -152,6 +152,10 @@ class Session:
         """Return the sessions on it; none, where a protocol knows only one. ``opened``: in ms since 1970."""
         return []
 
+    def mirrors(self) -> list[dict[str, object]]:
+        """Return what there is to say of brokers that mirror themselves here over this connection, one row for each."""
+        return []
+
     def close_session(self, name: str) -> bool:
         """Close one of several sessions on it; False when there is none called ``name``."""
         return False

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from entrepot.base.environment import Instant
     from entrepot.cluster.broker_connections.connector import AmqpConnector
     from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
+    from entrepot.cluster.broker_connections.telling import Telling
+    from entrepot.core.broker import BrokerCore
 
 
 class Calls:
@@ -18,7 +20,19 @@ class Calls:
 
     def __init__(self, entries: Sequence[AmqpConnectionEntry]) -> None:
         self.connectors: Final[list[AmqpConnector]] = []
+        self._telling: Telling | None = None
         self.follow(entries, 0)
+
+    def mirror(self, broker: BrokerCore) -> None:
+        """Tell those that this broker mirrors itself into what happens here from now on, and no others."""
+        wanted = {one.name: one.entry.mirror for one in self.connectors if one.entry.mirror is not None}
+        if self._telling is None:
+            if not wanted:
+                return
+            from entrepot.cluster.broker_connections.telling import Telling  # noqa: PLC0415 - see above
+
+            self._telling = Telling(broker)
+        self._telling.follow(wanted)
 
     def follow(self, wanted: Sequence[AmqpConnectionEntry], now: Instant) -> list[AmqpConnector]:
         """Have ``wanted`` in place of what the file said before; return what is new, and to be started."""

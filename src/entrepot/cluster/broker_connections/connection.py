@@ -24,7 +24,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.broker_connections.feed import QueueFeed
+from entrepot.cluster.broker_connections.feed import QueueFeed, kind_of
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.broker_connections.wanted import Wanted, Wish
 from entrepot.cluster.carrying.parking import has_letters, park
@@ -33,6 +33,7 @@ from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD, octets_of
 from entrepot.cluster.link import LinkCore, State, returned
 from entrepot.cluster.source import Feed
 from entrepot.core.broker import BrokerCore
+from entrepot.core.mirrors.identity import MIRROR
 from entrepot.core.queue.consumer import Objection, Pause
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
@@ -230,7 +231,8 @@ class BrokerConnection(Driven):
         self.unanswered: Final = Unanswered(link.options.patience)
         self.parked: dict[str, Parked] = {}
         self._looking: Final = Looking(broker, self.look)
-        self.wanted: Final = Wanted(list(entry.elements), self.soon)
+        mirror = "" if entry.mirror is None else MIRROR + entry.name
+        self.wanted: Final = Wanted(list(entry.elements), self.soon, mirror)
         self._leaving = False
         link.port = self
 
@@ -407,7 +409,7 @@ class BrokerConnection(Driven):
             if feed is None:
                 return
             owner.feed = feed
-            sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address)
+            sending = caller.send_to(name, wish.address, wish.routing, capabilities, wish.address, kind_of(wish))
             sending.owner = owner
             feed.sending = sending
             self.unanswered.add(key, now)
@@ -428,6 +430,9 @@ class BrokerConnection(Driven):
     def attached(self, key: str) -> None:
         """The peer has the other end of a link."""
         self._answered(key)
+        feed, mirrors = self.feeds.get(key), self.broker.mirrors
+        if feed is not None and feed.wish.mirrors and feed.sending is not None and mirrors is not None:
+            mirrors.met(feed.wish.queue, feed.sending.remote)
         self.refusals.forget(key)
 
     def unsent(self, key: str, feed: QueueFeed, condition: str, why: str) -> None:
@@ -472,6 +477,8 @@ class BrokerConnection(Driven):
         assert isinstance(feed, QueueFeed)
         sending = feed.sending
         assert sending is not None, "a feed without a link got a message"
+        if feed.wish.mirrors:  # who gets it knows by itself what came before
+            deliveries, doubtful = 0, False
         confirmation = sending.write(message, max(deliveries, 1) if doubtful else deliveries)
         if sending.credit <= 0:
             feed.window.pause(Pause.PULL)

@@ -11,6 +11,7 @@ from entrepot.base.environment import SECOND, Instant
 from entrepot.cluster.broker_connections.wanted import Wish
 from entrepot.cluster.carrying.bridge import REFUSALS_MAX
 from entrepot.cluster.source import Feed, Forwarder
+from entrepot.core.mirrors.identity import ORIGIN
 from entrepot.core.queue.consumer import Measurement, Objection, Pause, Source
 from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import Alarm
@@ -64,6 +65,11 @@ class QueueFeed(Feed):
         """Message ``number`` was refused. Return whether that is about the message, and was so too often by now."""
         return condition not in PASSING and self.wish.refused.again(number) >= REFUSALS_MAX
 
+    def admits(self, message: Message, queue: Queue | None) -> bool:
+        """Return whether ``message`` crosses: a mirror tells no broker what it sent, or said, first."""
+        sending = self.sending
+        return not self.wish.mirrors or sending is None or sending.remote != message.marked(ORIGIN)
+
     def consumed(self) -> Source | None:
         """Return the queue that it reads; None: it is gone."""
         return self.consumers[0].queue if self.consumers else None
@@ -99,6 +105,15 @@ class QueueFeed(Feed):
         """The queue was deleted."""
         super().ended(why)
         self._bereaved()
+
+
+def kind_of(wish: Wish) -> type[Sending]:
+    """Return the kind of link that ``wish`` takes, which sends."""
+    if not wish.mirrors:
+        return Sending
+    from entrepot.protocols.amqp.calling.mirroring import MirrorSending  # noqa: PLC0415 - few connections mirror
+
+    return MirrorSending
 
 
 class Rest(Alarm):

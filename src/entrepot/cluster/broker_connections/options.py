@@ -42,6 +42,37 @@ class Element(Struct, frozen=True, kw_only=True):
         return bool(matches(self.pattern, address, MIXED))
 
 
+class AddressFilter:
+    """The addresses that a mirror tells of: those with one of the beginnings that ``text`` names, "" for all.
+
+    There are commas between them. One behind a ! excludes, whatever another one includes (artemis.md 2.8).
+    """
+
+    def __init__(self, text: str) -> None:
+        words = [word.strip() for word in text.split(",")]
+        self.included: tuple[str, ...] = tuple(word for word in words if word and not word.startswith("!"))
+        self.excluded: tuple[str, ...] = tuple(word[1:] for word in words if word.startswith("!") and word != "!")
+
+    def covers(self, address: str) -> bool:
+        """Return whether what is about ``address`` is told."""
+        if address.startswith(self.excluded):
+            return False
+        return not self.included or address.startswith(self.included)
+
+
+class MirrorOptions(Options, frozen=True):
+    """One ``<mirror>``, as its file writes it."""
+
+    acknowledgements: bool = setting(
+        True, artemis="message-acknowledgements", about="whether the other side is told what leaves the queues here"
+    )
+    creation: bool = setting(True, artemis="queue-creation", about="whether it is told of addresses and queues made")
+    removal: bool = setting(True, artemis="queue-removal", about="whether it is told of addresses and queues deleted")
+    address_filter: str = setting(
+        "", artemis="address-filter", about="beginnings of addresses with commas between, ! before one excludes"
+    )
+
+
 class AmqpConnectionOptions(Options, frozen=True):
     """One ``<amqp-connection>``, as its file writes it."""
 
@@ -71,11 +102,12 @@ class AmqpConnectionOptions(Options, frozen=True):
 
 
 class AmqpConnectionEntry(Struct, frozen=True, kw_only=True):
-    """One connection of a configuration. ``places``: tried one after the other."""
+    """One connection of a configuration. ``places``: tried one after the other; ``mirror``: what it mirrors."""
 
     options: AmqpConnectionOptions
     places: tuple[Endpoint, ...]
     elements: tuple[Element, ...] = ()
+    mirror: MirrorOptions | None = None
 
     @property
     def name(self) -> str:

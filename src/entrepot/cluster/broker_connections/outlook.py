@@ -10,8 +10,11 @@ from typing import Final
 from entrepot.base.environment import Instant
 from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.connector import AmqpConnector
+from entrepot.cluster.broker_connections.options import AddressFilter
+from entrepot.cluster.carrying.demand import is_own
 from entrepot.cluster.carrying.parking import PARKED
 from entrepot.cluster.link import State
+from entrepot.core.mirrors.identity import MIRROR
 
 MOVE_BACK: Final = f"let the other side take it, then entrepot queue move {PARKED} QUEUE; or purge it"
 LOOK_THERE: Final = "look at the address there: is it made, and may the user consume?"
@@ -21,6 +24,13 @@ def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[s
     """Return what ``connector`` does for the address ``name``, and what of it is parked; or nothing."""
     who = f"the AMQP connection {connector.name} ({connector.place})"
     connection = connector.connection
+    mirrored = [_telling(connector, connection, who)] if _is_mirrored(connector, name) else []
+    return [*mirrored, *_carried(connector, connection, name, who)]
+
+
+def _carried(
+    connector: AmqpConnector, connection: BrokerConnection | None, name: str, who: str
+) -> list[dict[str, object]]:
     if connection is None:
         if not any(one.way.value != "sender" and one.means(name, name) for one in connector.entry.elements):
             return []
@@ -39,6 +49,26 @@ def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[s
     if why:
         return [*rows, _told(connector, state.value, "not-drawn", f"{who}: {why}", LOOK_THERE)]
     return [*rows, _reading(connector, connection, key, who)]
+
+
+def _is_mirrored(connector: AmqpConnector, name: str) -> bool:
+    mirror = connector.entry.mirror
+    return mirror is not None and not is_own(name) and AddressFilter(mirror.address_filter).covers(name)
+
+
+def _telling(connector: AmqpConnector, connection: BrokerConnection | None, who: str) -> dict[str, object]:
+    """Return how far the other side is told what happens at an address."""
+    if connection is None:
+        text, remedy = f"{who} mirrors it, and is stopped", f"entrepot bridge start {connector.name}"
+        return _told(connector, "stopped", "mirrored", text, remedy)
+    queue = connection.broker.table.queues.get(MIRROR + connector.name)
+    waiting = 0 if queue is None else int(queue.count)
+    state = connection.link.state
+    text = f"{who} mirrors it; the other side was not told yet of {waiting:,} events, of whatever address"
+    if state is State.OPEN:
+        return _told(connector, state.value, "mirrored", text, "")
+    why = f": {connection.link.why}" if connection.link.why else ""
+    return _told(connector, state.value, "mirrored", f"{text}; it is {state.value}{why}", "start the other side")
 
 
 def _parked(connector: AmqpConnector, connection: BrokerConnection, name: str, who: str) -> list[dict[str, object]]:

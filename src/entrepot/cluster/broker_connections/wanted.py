@@ -37,11 +37,12 @@ class Refused:
 class Wish:
     """One link to have. ``queue``: that it reads here, of a sender; ``queues``: that make a receiver wanted."""
 
-    def __init__(self, address: str, routing: int, queue: str, waypoint: bool) -> None:
+    def __init__(self, address: str, routing: int, queue: str, waypoint: bool, mirrors: bool = False) -> None:
         self.address: str = address
         self.routing: int = routing
         self.queue: str = queue
         self.waypoint: bool = waypoint  # of a router, which is told so
+        self.mirrors: bool = mirrors  # what waits there are the events of this broker
         self.queues: dict[str, None] = {}
         self.refused: Refused = Refused()
 
@@ -60,8 +61,10 @@ class Wish:
 class Wanted(Listener):
     """Keeps them. ``changed`` is called when one came or went; that may be in the midst of what it is about."""
 
-    def __init__(self, elements: list[Element], changed: Callable[[], None]) -> None:
+    def __init__(self, elements: list[Element], changed: Callable[[], None], mirror: str = "") -> None:
+        """``mirror``: the queue with the events of this broker, "" where they do not go over this connection."""
         super().__init__(QUEUE_ADDED | QUEUE_REMOVED)
+        self.mirror: Final = mirror
         self.elements: Final = elements
         self.changed: Final = changed
         self.wishes: dict[str, Wish] = {}
@@ -88,6 +91,8 @@ class Wanted(Listener):
         if place.temporary:
             return
         found = False
+        if self.mirror and place.name == self.mirror:
+            found = self._wish(Wish(place.address, int(place.routing), place.name, False, mirrors=True), place)
         for element in self.elements:
             if not element.means(place.address, place.name):
                 continue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.settings import Dialect
-from entrepot.cluster.broker_connections.options import AmqpConnectionOptions
-from entrepot.config.vocabulary import Does, Kind, Slot, obeyed, of_options
+from entrepot.cluster.broker_connections.options import AmqpConnectionOptions, MirrorOptions
+from entrepot.config.vocabulary import Does, Kind, Slot, obeyed, of_options, refused
 
 LATER: Final = "it is not built yet"
 
@@ -24,10 +24,26 @@ BROKER_CONNECTION_KINDS: Final = [
         Slot("sender", ("amqp-link",), many=True),
         Slot("receiver", ("amqp-link",), many=True),
         Slot("peer", ("amqp-link",), many=True),
-        Slot("mirror", does=Does.REFUSED, why=LATER, remedy="replicate the store: docs/replication.md"),
+        Slot("mirror", ("amqp-mirror",)),
         Slot("federation", does=Does.REFUSED, why=LATER, remedy="write a <federation> over CORE: docs/federation.md"),
         Slot("bridge", does=Does.REFUSED, why=LATER, remedy="write <sender> and <receiver>, or a <bridge> over CORE"),
         about="a place that is dialled, and the links that it has",
+    ),
+    Kind(
+        "amqp-mirror",
+        of_options(MirrorOptions, dialect=Dialect.ARTEMIS),
+        refused(
+            "answers do not wait for the other side",
+            "sync:flag=false",
+            remedy="replicate the store: docs/replication.md",
+        ),
+        refused(
+            "what the other side was not told yet would be lost with this broker",
+            "durable:flag=true",
+            remedy="leave it out",
+        ),
+        Slot("property", many=True, does=Does.NO_EFFECT, why="messages of CORE cross as messages of AMQP"),
+        about="this broker mirrored into the other one: what is sent, what leaves its queues, and which there are",
     ),
     Kind(
         "amqp-link",

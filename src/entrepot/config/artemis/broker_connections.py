@@ -11,6 +11,7 @@ from entrepot.cluster.broker_connections.options import (
     AmqpConnectionEntry,
     AmqpConnectionOptions,
     Element,
+    MirrorOptions,
     Way,
 )
 from entrepot.config.artemis.bridges import SECRETS, effective
@@ -50,10 +51,26 @@ def _entry(reader: PartReader, bean: Bean) -> AmqpConnectionEntry | None:
         reader.error(bean, "a connection has no name", "operators stop and start it by its name")
         return None
     places = _places(reader, bean)
-    elements = _elements(reader, bean, options.name)
+    mirror = _mirror(reader, bean)
+    elements = _elements(reader, bean)
+    if not elements and mirror is None:
+        reader.warn(bean, f"the connection {options.name!r} has no link: nothing goes over it")
     if not places:
         return None
-    return AmqpConnectionEntry(options=options, places=tuple(places), elements=tuple(elements))
+    return AmqpConnectionEntry(options=options, places=tuple(places), elements=tuple(elements), mirror=mirror)
+
+
+def _mirror(reader: PartReader, bean: Bean) -> MirrorOptions | None:
+    """Return the mirror of a connection; what is wrong with it is a finding."""
+    one = bean.one("mirror")
+    if one is None:
+        return None
+    values = {declared.name: one.get(written) for written, declared in MirrorOptions.names(Dialect.ARTEMIS).items()}
+    try:
+        return MirrorOptions(**{name: value for name, value in values.items() if value is not None})
+    except InvalidOption as error:
+        reader.error(one, error.message, error.remedy)
+        return None
 
 
 def _places(reader: PartReader, bean: Bean) -> list[Endpoint]:
@@ -85,7 +102,7 @@ def _places(reader: PartReader, bean: Bean) -> list[Endpoint]:
     return found
 
 
-def _elements(reader: PartReader, bean: Bean, name: str) -> list[Element]:
+def _elements(reader: PartReader, bean: Bean) -> list[Element]:
     found: list[Element] = []
     for way in Way:
         for one in bean.many(way.value):
@@ -96,8 +113,6 @@ def _elements(reader: PartReader, bean: Bean, name: str) -> list[Element]:
                 continue
             found.append(Element(way=way, pattern=pattern, queue=queue))
     _look_for_circles(reader, bean, found)
-    if not found:
-        reader.warn(bean, f"the connection {name!r} has no link: nothing goes over it")
     return found
 
 

@@ -104,11 +104,13 @@ CORE: Final = Kind(
     otherwise(
         "sessions of MQTT that outlive their connection are kept", "mqtt-subscription-persistence-enabled:flag=true"
     ),
-    no_effect(
-        "mirrors are not built yet",
-        "mirror-ack-manager-page-attempts:number mirror-ack-manager-queue-attempts:number mirror-page-transaction:flag",
-        "mirror-ack-manager-retry-delay:number mirror-ack-manager-warn-unacked:flag",
+    otherwise(
+        "what an acknowledgement of a mirror is about is looked for five times, 100 ms apart, in memory and on disk",
+        "mirror-ack-manager-page-attempts:number=2 mirror-ack-manager-queue-attempts:number=5",
+        "mirror-ack-manager-retry-delay:number=100",
     ),
+    no_effect("`entrepot bridge list` counts them, always", "mirror-ack-manager-warn-unacked:flag"),
+    no_effect("a message is one record for all its queues", "mirror-page-transaction:flag"),
     no_effect(
         "users and rights are looked up anew", "authentication-cache-size:number authorization-cache-size:number"
     ),

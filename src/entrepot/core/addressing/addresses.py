@@ -96,7 +96,8 @@ class Addresses:
         target.asked = policy.asked()
         target.tells = self.host.hub.tells(target.asked)
         told = policy.recall != RECALL_NONE or target.tells & ARRIVALS != 0
-        target.careful = told or self.host.journal.space.limits.full != ""
+        mirrored = self.host.mirrors is not None  # what is sent goes to further queues: `hand_out` knows
+        target.careful = told or mirrored or self.host.journal.space.limits.full != ""
         target.stamps = policy.stamps()
 
     def offer(self, address: str, service: Service) -> None:

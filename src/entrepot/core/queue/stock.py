@@ -264,26 +264,36 @@ class Stock:
             self.backlog.left_disk(paged.discard(numbers))
 
     def done(self, message: Message, reference: Reference | None) -> None:
-        """The message is done with in this queue: free its memory and tell the journal."""
-        if reference is not None:
-            self.memory.release(message)
-            if reference.shown:
-                return
-            if reference.paged or (message.stored and message.durable and self.head.durable):
-                self.journal.settle(message.number, self.head.identity)
-                if reference.paged and not self.journal.pages:  # a large body that lives in memory
-                    self.journal.overflow.release(message.need_rare().large_id)
-        elif message.stored and message.durable and self.head.durable:
-            self.journal.settle(message.number, self.head.identity)
+        """The message is done with in this queue: free its memory and tell the journal, and who mirrors this broker."""
+        mirrors = self.host.mirrors
+        if mirrors is None or (reference is not None and reference.shown):
+            let_go(self, message, reference)
+            return
+        self.journal.begin()
+        try:
+            mirrors.left(self.head, message)
+            let_go(self, message, reference)
+        finally:
+            self.journal.end()
 
     def finish(self, reference: Reference) -> None:
         """Be done with ``reference``, which waits no longer."""
         self.done(reference.message, reference)
 
     def discard(self, number: i64) -> None:
-        """Be done with message ``number``, which was on disk and is not read."""
-        self.journal.settle(number, self.head.identity)
+        """Be done with message ``number``, which was on disk and is not read; unless other brokers are told which."""
+        mirrors = self.host.mirrors
         self.attempts.pop(int(number), 0)
+        if mirrors is None or self.head.deleted:
+            self.journal.settle(number, self.head.identity)
+            return
+        self.journal.begin()
+        try:
+            for message in load_or_stand_in(self.journal, [int(number)]):
+                mirrors.left(self.head, message)
+            self.journal.settle(number, self.head.identity)
+        finally:
+            self.journal.end()
 
     # -- what is read -------------------------------------------------------------------------------------------------
 
@@ -366,6 +376,21 @@ class Stock:
             expiring = sum(1 for reference in self.backlog.references() if reference.message.expiration)
             name = self.head.name
             assert expiring == self.expiring, f"{name} counts {self.expiring} with an expiration, holds {expiring}"
+
+
+def let_go(stock: Stock, message: Message, reference: Reference | None) -> None:
+    """Free the memory of ``message``, which has left, and tell the journal; ``reference`` None: it was never kept."""
+    journal = stock.journal
+    if reference is not None:
+        stock.memory.release(message)
+        if reference.shown:
+            return
+        if reference.paged or (message.stored and message.durable and stock.head.durable):
+            journal.settle(message.number, stock.head.identity)
+            if reference.paged and not journal.pages:  # a large body that lives in memory
+                journal.overflow.release(message.need_rare().large_id)
+    elif message.stored and message.durable and stock.head.durable:
+        journal.settle(message.number, stock.head.identity)
 
 
 def replace(stock: Stock, reference: Reference) -> None:

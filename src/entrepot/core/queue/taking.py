@@ -101,17 +101,17 @@ class Taking:
                 elif pick.takes(message):
                     wanted.append(each)
                     octets += message.size
-            for reference in self._out(wanted):
+            for reference in self.take_all(wanted):
                 if self.returns.is_sound(reference):
                     taken.append(reference)
         return taken
 
     def take_found(self, found: Found) -> Reference:
         """Take out what the last step of a `Walk` found; nothing else may have happened since."""
-        return self._out([found])[0]
+        return self.take_all([found])[0]
 
-    def _out(self, found: list[Found]) -> list[Reference]:
-        """Take messages that a `Walk` found out of the backlog."""
+    def take_all(self, found: list[Found]) -> list[Reference]:
+        """Take out what the last step of a `Walk` found, or some of it, in order; as `take_found`."""
         stock = self.stock
         references: list[Reference] = []
         numbers: list[int] = []

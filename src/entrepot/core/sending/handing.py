@@ -28,6 +28,9 @@ from entrepot.model.message import Message
 
 def hand_out(host: Host, message: Message, queues: list[Queue]) -> None:
     """Give a numbered message to ``queues``, whatever their policies say about being full. One record is for all."""
+    mirrors = host.mirrors
+    if mirrors is not None:
+        queues = [*queues, *[queue for queue in mirrors.sent(message, queues) if isinstance(queue, Queue)]]
     if message.durable:
         durable = [int(queue.identity) for queue in queues if queue.durable]
         if durable:

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, StorageError
 from entrepot.core.addressing.definition import QueueDefinition, temporary
 from entrepot.core.events.facts import TEMPORARY_TOPIC_ADDED, AddressFact
+from entrepot.core.mirrors.identity import MIRROR
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.protocols.amqp.coordinating import Coordinating
 from entrepot.protocols.amqp.incoming import Arriving, Incoming
@@ -102,6 +103,11 @@ def _sender(session: AmqpSession, asked: Attach) -> None:
     target = asked.target
     if not isinstance(target, Target):
         raise AmqpRefused("a link to no target", NOT_ALLOWED, remedy="say where its messages go")
+    if isinstance(target.address, str) and target.address.startswith(MIRROR):
+        from entrepot.protocols.amqp.mirroring import attach_mirror  # noqa: PLC0415 - few brokers are mirrored
+
+        attach_mirror(session, asked, target)
+        return
     where: Destination | None = None
     dynamic = ""
     said = Target(

@@ -118,6 +118,12 @@ class Arriving(Link):
         self.credit = options.credit
         self.session.link_flow(self.handle, self.count, self.credit, -1, False)
 
+    def withhold(self, place: Place) -> None:
+        """The broker is full: give no credit until there is room."""
+        if not self.withheld:
+            self.withheld = True
+            self.connection.be_patient().hold(_Credit(self), place)
+
     def flow(self, flow: Flow) -> None:
         """The peer says what it has; it may ask where it stands."""
         if flow.delivery_count >= 0:
@@ -333,7 +339,7 @@ class Incoming(Arriving):
         if transaction is not None:
             self._send_in(transaction, message, place, large)
         elif self.broker.sending.send(message, place) == BLOCKED:
-            self._withhold(place)
+            self.withhold(place)
         return message.durable or message.rare is not None
 
     def _named(self, arrived: Arrived) -> Place:
@@ -358,7 +364,7 @@ class Incoming(Arriving):
             self.broker.effort.spent += KEEP_UNITS
             txn.transaction.send(message, place)
             if self.broker.flow.is_blocked(place):
-                self._withhold(place)
+                self.withhold(place)
         except Refused as refusal:
             if txn.transaction.why == "":
                 txn.transaction.fail(refusal)  # or its commit would do the rest without this
@@ -369,9 +375,3 @@ class Incoming(Arriving):
         if txn is None:
             raise AmqpRefused(f"no transaction {name.hex()} is open", UNKNOWN_TRANSACTION)
         return txn
-
-    def _withhold(self, place: Place) -> None:
-        """The broker is full: give no credit until there is room."""
-        if not self.withheld:
-            self.withheld = True
-            self.connection.be_patient().hold(_Credit(self), place)

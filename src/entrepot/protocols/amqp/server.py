@@ -211,6 +211,16 @@ class AmqpServerSession(Entering):
             for one in self.channels.values()
         ]  # fmt: skip
 
+    def mirrors(self) -> list[dict[str, object]]:
+        """Return what an operator wants to know of the brokers that mirror themselves here over this connection."""
+        found: list[dict[str, object]] = []
+        for session in self.channels.values():
+            for link in session.links.values():
+                said = link.mirrors()
+                if said is not None:
+                    found.append({**said, "peer": self.peer})
+        return found
+
     def close_session(self, name: str) -> bool:
         """End the session ``name``: its client is told."""
         for session in list(self.channels.values()):

@@ -148,6 +148,10 @@ class Link:
         """Return where these go; "" for a link that names no place."""
         return ""
 
+    def mirrors(self) -> dict[str, object] | None:
+        """Return what an operator wants to know of a link over which a broker mirrors itself here; None: it is none."""
+        return None
+
     def relieved(self) -> None:
         """The session takes frames again."""
 

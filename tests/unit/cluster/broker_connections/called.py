@@ -7,7 +7,13 @@ from typing import Any
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.connector import AmqpConnector
-from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, AmqpConnectionOptions, Element, Way
+from entrepot.cluster.broker_connections.options import (
+    AmqpConnectionEntry,
+    AmqpConnectionOptions,
+    Element,
+    MirrorOptions,
+    Way,
+)
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.convert import message_of
@@ -33,6 +39,7 @@ class Called(Dialling):
         near: dict[str, dict[str, Any]] | None = None,
         far: dict[str, dict[str, Any]] | None = None,
         start: bool = True,
+        mirror: MirrorOptions | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -40,7 +47,7 @@ class Called(Dialling):
         self.far = Rig(far or {}, seed=2)
         self.server_options = AmqpOptions()
         made = AmqpConnectionOptions(**{"name": "A", "retry_interval": SECOND, **options})
-        self.entry = AmqpConnectionEntry(options=made, places=(PLACE,), elements=elements)
+        self.entry = AmqpConnectionEntry(options=made, places=(PLACE,), elements=elements, mirror=mirror)
         self.connector = AmqpConnector(self.entry)
         for queue in queues:
             self.make(queue)

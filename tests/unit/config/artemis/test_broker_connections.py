@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, Element, Way
+from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, Element, MirrorOptions, Way
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, changes
 
@@ -78,7 +78,9 @@ def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -
         (text(attributes='uri="tcp://far:x" name="A"'), "this is no port"),
         (text("<sender/>"), "the sender means nothing"),
         (text('<sender queue-name="q" address-match="a"/>'), "the sender means a queue and a pattern"),
-        (text("<mirror/>"), "<mirror> is refused: it is not built yet"),
+        (text('<mirror sync="true"/>'), "sync"),
+        (text('<mirror durable="false"/>'), "durable"),
+        (text('<mirror queue-creation="perhaps"/>'), "queue-creation"),
         (text("<federation/>"), "<federation> is refused: it is not built yet"),
         (text('<bridge name="b"/>'), "<bridge> is refused: it is not built yet"),
         (text().replace("</broker-connections>", "") + text().replace("<broker-connections>", ""), "already"),
@@ -86,6 +88,15 @@ def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -
 )
 def test_what_cannot_be_is_refused_by_name(written: str, what: str) -> None:
     assert any(what in error for error in errors(written)), errors(written)
+
+
+def test_a_mirror_is_as_it_is_written() -> None:
+    assert entry("<mirror/>").mirror == MirrorOptions()
+    made = entry('<mirror message-acknowledgements="false" queue-removal="false" address-filter="eu,!eu.uk"/>').mirror
+    assert made == MirrorOptions(acknowledgements=False, removal=False, address_filter="eu,!eu.uk")
+    assert entry('<mirror sync="false" durable="true"/>').mirror == MirrorOptions()
+    tunnel = read(document(text('<mirror><property key="tunnel-core-messages" value="true"/></mirror>')))
+    assert any("as messages of AMQP" in what for what in said(tunnel, Severity.NOTE))
 
 
 def test_a_circle_and_a_connection_without_links_are_warned_of() -> None:

@@ -564,6 +564,7 @@ def test_every_reason_is_in_the_documentation_and_no_other() -> None:
             documented |= set(re.findall(r"`([a-z-]+)`", line.split("|")[1]))
     said |= set(OBJECTIONS)  # some are said by a name
     drawn = (root / "src/entrepot/cluster/carrying/draw_outlook.py").read_text()
+    drawn += (root / "src/entrepot/cluster/broker_connections/outlook.py").read_text()
     said |= set(re.findall(r'_told\(connector, [^,]+, "([a-z-]+)"', drawn)) | set(
         re.findall(r'code(?:, \w+)? = "([a-z-]+)"', drawn)
     )

@@ -17,7 +17,7 @@ from entrepot.protocols.amqp.codec import TRANSFER_OCTETS
 from entrepot.protocols.amqp.convert import is_large
 from entrepot.protocols.amqp.large import Piecemeal
 from entrepot.protocols.amqp.outgoing import write_piece
-from entrepot.protocols.amqp.performatives import Detach, Flow, Transfer
+from entrepot.protocols.amqp.performatives import Attach, Detach, Flow, Transfer
 from entrepot.protocols.amqp.presenting import passes, presented
 from entrepot.protocols.amqp.primitives import UINT_MAX
 from entrepot.protocols.amqp.refusals import NOT_ALLOWED, SIZE_EXCEEDED, AmqpRefused
@@ -39,6 +39,7 @@ class Sending(Link):
         self.count: i64 = 0
         self.routing: int = 0  # of the queue that it reads
         self.live: bool = False  # the peer has the other end of it
+        self.remote: str = ""  # the broker on the other side, where that says who it is
         self.most: i64 = 0  # octets of a message that the peer takes; 0: it says nothing of it
         self.why: str = GONE
         self.condition: str = ""  # why the peer closed it, as a word of the standard
@@ -46,6 +47,13 @@ class Sending(Link):
         self._under_way: dict[int, Sending] = under_way
         self._outflow: Piecemeal | None = None
         self._drains: bool = False
+
+    def asked(self, said: Attach) -> None:
+        """Say in ``said``, which asks the peer for its end, what else is wanted."""
+
+    def objection(self, said: Attach) -> str:
+        """Return why what the peer says of its end will not do; "": it will."""
+        return ""
 
     # -- credit --------------------------------------------------------------------------------------------------------
 
@@ -93,7 +101,8 @@ class Sending(Link):
             if large:
                 length = length_of(broker, message)
             identity = broker.ids.identity_of(message)
-            octets = presented(message, deliveries, self.routing, identity, broker.wall, length)
+            octets = presented(message, deliveries, self.routing_of(message), identity, broker.wall, length)
+        octets = self.dressed(octets, message)
         if 0 < self.most < len(octets) + length:
             raise AmqpRefused(
                 f"it has {len(octets) + length} octets, and the other side takes no more than {self.most}",
@@ -119,6 +128,14 @@ class Sending(Link):
             self._port.streams(True)
             self.pour()
         return delivery + 1
+
+    def dressed(self, octets: bytes, message: Message) -> bytes:
+        """Return the octets of ``message``, which may be without its body, as they go out."""
+        return octets
+
+    def routing_of(self, message: Message) -> int:
+        """Return how ``message``, of another language, was sent."""
+        return self.routing
 
     def _wrote(self) -> None:
         session = self.session

@@ -280,14 +280,16 @@ class AmqpCaller(AmqpServerSession):
 
     # -- links ---------------------------------------------------------------------------------------------------------
 
-    def send_to(self, name: str, address: str, routing: int, capabilities: list[str], source: str) -> Sending:
+    def send_to(
+        self, name: str, address: str, routing: int, capabilities: list[str], source: str, kind: type[Sending] = Sending
+    ) -> Sending:
         """Attach a link that sends to ``address`` there; messages may be written when its owner is granted credit.
 
-        ``routing``: of what is read here, at ``source``. Call it while the session is open.
+        ``routing``: of what is read here, at ``source``; ``kind``: of the link. Call it while the session is open.
         """
         session = self.session
         assert session is not None
-        link = Sending(session, name, self._next_handle(), self.port, self.under_way)
+        link = kind(session, name, self._next_handle(), self.port, self.under_way)
         link.routing = routing
         target = Target(address=address, capabilities=capabilities)
         self._attach(link, SENDER, Source(address=source), target)
@@ -321,6 +323,8 @@ class AmqpCaller(AmqpServerSession):
         asked.snd_settle_mode = UNSETTLED
         if role == SENDER:
             asked.initial_delivery_count = 0
+        if isinstance(link, Sending):
+            link.asked(asked)
         link.session.say(asked)
 
     def _attached(self, session: AmqpSession, said: Attach) -> None:
@@ -333,6 +337,11 @@ class AmqpCaller(AmqpServerSession):
             return  # it is not wanted any more: its end was said
         if isinstance(link, Sending):
             if said.target is not None:
+                objection = link.objection(said)
+                if objection:
+                    link.close()
+                    link.owner.ended(objection)
+                    return
                 link.live = True
                 link.most = max(said.max_message_size, i64(0))
                 link.owner.attached()

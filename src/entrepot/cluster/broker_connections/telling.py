@@ -1,0 +1,226 @@
+"""What this broker tells those that it mirrors itself into: what is sent, what leaves its queues, which there are. [C]
+
+All of it waits in one queue for each mirror, in its order, from where the link of its connection takes it (artemis.md
+2.8). A message is in that queue beside its own ones, by the same record of the journal; that it has left is written in
+the batch that takes it out. So no crash parts them.
+
+What is about this broker alone is never told, nor what is temporary. What another broker brought is not told to that
+one, and a message is not told to the broker where it was sent first; so two that mirror each other, or more in a ring,
+do not echo. That a message was taken is told to all but the one that said so, for it may be where the message is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from mypy_extensions import i64
+
+from entrepot.cluster.broker_connections.options import AddressFilter, MirrorOptions
+from entrepot.cluster.carrying.demand import is_own
+from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.broker import BrokerCore
+from entrepot.core.events.facts import (
+    ADDRESS_ADDED,
+    ADDRESS_REMOVED,
+    QUEUE_ADDED,
+    QUEUE_REMOVED,
+    AddressFact,
+    Fact,
+    Listener,
+    QueueFact,
+)
+from entrepot.core.mirrors import events
+from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN, QUEUES, is_noted, note
+from entrepot.core.observing import ignore, observe
+from entrepot.core.operators.control import json_of
+from entrepot.core.operators.traits import configuration
+from entrepot.core.ports import Mirroring
+from entrepot.core.queue.head import QueueHead
+from entrepot.core.queue.queue import Queue
+from entrepot.core.sending.handing import hand_out
+from entrepot.model.address import MULTICAST
+from entrepot.model.message import Message
+from entrepot.protocols.amqp.calling.mirroring import SEPARATOR, acknowledgement, event_of
+from entrepot.protocols.amqp.convert import message_of
+
+NAMED_MOST: Final = 100  # queues of a message that are named; one for more goes to those that the other side chooses
+
+
+class Mirror:
+    """One of them. ``queue``: what it was not told yet waits there; ``remote``: who it is, "" before it was met."""
+
+    def __init__(self, name: str, options: MirrorOptions, queue: Queue) -> None:
+        self.name: str = name
+        self.options: MirrorOptions = options
+        self.queue: Queue = queue
+        self.remote: str = ""
+        self.filter: AddressFilter = AddressFilter(options.address_filter)
+
+
+class Telling(Mirroring):
+    """All that one broker tells its ``mirrors``."""
+
+    def __init__(self, broker: BrokerCore) -> None:
+        super().__init__()
+        self.broker: BrokerCore = broker
+        self.own: str = broker.ids.node.uuid_text
+        self.mirrors: list[Mirror] = []
+        self.changes: Changes = Changes(self)
+
+    def follow(self, wanted: dict[str, MirrorOptions]) -> None:
+        """Tell those that are ``wanted``, by the names of their connections, and no others from now on."""
+        known = {mirror.name: mirror for mirror in self.mirrors}
+        self.mirrors = []
+        for name, options in wanted.items():
+            mirror = Mirror(name, options, self._need(name))
+            had = known.get(name)
+            if had is not None:
+                mirror.remote = had.remote
+            self.mirrors.append(mirror)
+            if had is None and not mirror.queue.used and mirror.queue.accepted == 0:
+                self.changes.tell_all(mirror)
+        broker = self.broker
+        if self.mirrors and broker.mirrors is None:
+            broker.mirrors = self
+            observe(broker, self.changes)
+        elif not self.mirrors and broker.mirrors is not None:
+            broker.mirrors = None
+            ignore(broker, self.changes)
+        broker.table.version += 1
+
+    def met(self, queue: str, remote: str) -> None:
+        """The mirror whose events wait in ``queue`` leads to the broker ``remote``."""
+        for mirror in self.mirrors:
+            if mirror.queue.name == queue:
+                mirror.remote = remote
+
+    def _need(self, name: str) -> Queue:
+        """Return the queue of the mirror ``name``, made if there is none."""
+        known = self.broker.table.queues.get(MIRROR + name)
+        if known is not None:
+            return known
+        return self.broker.queues.create(QueueDefinition(name=MIRROR + name, address=MIRROR + name, routing=MULTICAST))
+
+    # -- what the core tells -------------------------------------------------------------------------------------------
+
+    def sent(self, message: Message, queues: Sequence[QueueHead]) -> list[QueueHead]:
+        """Return the queues of mirrors that get ``message``, which is stored for ``queues`` next."""
+        names: list[str] = []
+        plain = True
+        for queue in queues:
+            if queue.temporary or is_own(queue.address):
+                continue
+            plain = plain and queue.name == message.address
+            names.append(queue.name)
+        if not names or is_own(message.address):
+            return []
+        noted = is_noted(message)
+        origin = message.marked(ORIGIN) if noted else self.own
+        found: list[QueueHead] = []
+        for mirror in self.mirrors:
+            knows = mirror.remote != "" and mirror.remote in (origin, self.bringing)
+            if not knows and mirror.filter.covers(message.address):
+                found.append(mirror.queue)
+        if found and not noted:
+            note(message, self.own, message.number, message.number)
+            message.unmark(QUEUES)
+        if found and not (plain and len(names) == 1) and len(names) <= NAMED_MOST:
+            message.mark(QUEUES, SEPARATOR.join(names))
+        return found
+
+    def left(self, queue: QueueHead, message: Message) -> None:
+        """``message`` has left ``queue``: it was taken, has expired, or is somewhere else now."""
+        if queue.deleted or queue.temporary or is_own(queue.address):
+            return
+        origin, number = message.marked(ORIGIN), message.marked(NUMBER)
+        if not isinstance(origin, str) or not isinstance(number, int):
+            return  # it was here before there was a mirror
+        for mirror in self.mirrors:
+            if mirror.options.acknowledgements and mirror.filter.covers(message.address) and self._hears(mirror):
+                said = "" if origin == self.own else origin
+                self.tell(mirror, acknowledgement(message.address, queue.name, number, said))
+
+    def change(self, kind: str, address: str, queue: str, body: str, *, adds: bool) -> None:
+        """Tell that an address or a queue has come, or has gone."""
+        for mirror in self.mirrors:
+            wanted = mirror.options.creation if adds else mirror.options.removal
+            if wanted and mirror.filter.covers(address) and self._hears(mirror):
+                self.tell(mirror, event_of(kind, address, queue, body))
+
+    def tell(self, mirror: Mirror, octets: bytes) -> None:
+        """Let an event wait for its turn."""
+        broker = self.broker
+        message = message_of(octets, broker.wall).message
+        message.number = broker.ids.next_number()
+        message.address = mirror.queue.name
+        if self.acting:  # who said it is not told, though it is not known yet that the mirror leads there
+            message.mark(ORIGIN, self.acting)
+        hand_out(broker, message, [mirror.queue])
+
+    def _hears(self, mirror: Mirror) -> bool:
+        """Return whether ``mirror`` is told of what happens now: not of what it said itself."""
+        return self.acting == "" or mirror.remote != self.acting
+
+
+class Changes(Listener):
+    """Hears of addresses and queues."""
+
+    def __init__(self, telling: Telling) -> None:
+        super().__init__(QUEUE_ADDED | QUEUE_REMOVED | ADDRESS_ADDED | ADDRESS_REMOVED)
+        self.telling: Telling = telling
+
+    def heard(self, fact: Fact) -> None:
+        """One comes or goes."""
+        telling = self.telling
+        if isinstance(fact, QueueFact):
+            place = fact.place
+            if place.temporary or is_own(place.address):
+                return
+            if fact.kind == QUEUE_REMOVED:
+                telling.change(events.DELETE_QUEUE, place.address, place.name, place.name, adds=False)
+                return
+            queue = telling.broker.table.queues.get(place.name)
+            if queue is not None:
+                telling.change(events.CREATE_QUEUE, place.address, place.name, configuration(queue), adds=True)
+        elif isinstance(fact, AddressFact):
+            self._address(fact.kind, fact.address)
+
+    def _address(self, kind: i64, name: str) -> None:
+        """One that makes itself is made there, too, with its first queue; that it is gone is told of all."""
+        types = self.telling.broker.table.declared.get(name, 0)
+        if is_own(name) or (kind == ADDRESS_ADDED and types == 0):
+            return
+        adds = kind == ADDRESS_ADDED
+        event = events.ADD_ADDRESS if adds else events.DELETE_ADDRESS
+        self.telling.change(event, name, "", described(name, types), adds=adds)
+
+    def tell_all(self, mirror: Mirror) -> None:
+        """Tell a new mirror what there is."""
+        telling = self.telling
+        if not mirror.options.creation:
+            return
+        table = telling.broker.table
+        for name, types in table.declared.items():
+            if not is_own(name) and mirror.filter.covers(name):
+                telling.tell(mirror, event_of(events.ADD_ADDRESS, name, "", described(name, types)))
+        for queue in list(table.queues.values()):
+            if not queue.temporary and not is_own(queue.address) and mirror.filter.covers(queue.address):
+                octets = event_of(events.CREATE_QUEUE, queue.address, queue.name, configuration(queue))
+                telling.tell(mirror, octets)
+
+
+def described(name: str, types: int) -> str:
+    """Return an address as Artemis describes one; ``types``: 1 multicast, 2 anycast."""
+    routing = [kind for kind, bit in ((0, 1), (1, 2)) if types & bit]
+    return json_of(
+        {
+            "id": 0,
+            "name": name,
+            "auto-created": False,
+            "temporary": False,
+            "internal": False,
+            "routingTypes": routing or [1],
+            "created-timestamp": 0,
+        }
+    )
