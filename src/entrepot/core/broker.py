@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import MIB, Entropy, Instant, WallTime
+from entrepot.base.environment import Entropy, Instant, WallTime
 from entrepot.base.reasons import Reason
 from entrepot.core.addressing.addresses import Addresses
 from entrepot.core.addressing.lingering import Lingering
@@ -27,7 +27,7 @@ from entrepot.core.leases.leases import Leases
 from entrepot.core.maintenance import Maintenance
 from entrepot.core.notes import Notes
 from entrepot.core.options import BrokerOptions
-from entrepot.core.ports import UNREAD_SHARE, CountedMemory, Host, Informant, Memory, Neighbours
+from entrepot.core.ports import CountedMemory, Host, Informant, Memory, Neighbours
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.queue.head import QueueHead
@@ -43,7 +43,6 @@ from entrepot.core.sending.flow import FlowControl
 from entrepot.core.sending.retroaction import Retroaction
 from entrepot.core.sending.sending import Sending
 from entrepot.core.stages.stage import Stages
-from entrepot.core.stages.stage_ledger import SHARE
 from entrepot.core.transactions.branches import Branches
 from entrepot.core.transactions.carrying import Completing, Transactions
 from entrepot.journal.log import JournalCore
@@ -207,13 +206,6 @@ class BrokerCore(Host):
                 hold.queue.note(facts.PENDING, hold.number, 0, 0)
         trace.note(facts.STOPPED, self.ids.run, 0, 0, 0)
         trace.flush()
-
-    def limit_memory(self, octets: i64) -> None:
-        """Let all messages in memory cost so much together from now on, with what is a share of that."""
-        self.memory.limit = octets
-        self.room.most = octets // UNREAD_SHARE
-        self.stages.ledger.limit = max(octets // SHARE, MIB)
-        self.table.version += 1
 
     def check(self) -> None:
         """Assert the invariants of every queue, of the memory account and of the journal."""

@@ -7,7 +7,6 @@ Called once per message or per state change of the data plane, so these are nati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 

@@ -5,8 +5,9 @@ the core announces (`core/events/facts.py`), while a queue is bound to the addre
 
 What is told goes out in a turn of the broker's own, in the order in which it happened: a fact is heard in the midst of
 what the core does. It is the next one, so that another node hears of a temporary queue before a question comes whose
-answer is for it: a client that has to be told of its queue first asks later than that. A turn sends `TOLD_A_TURN` of them, or a quarter of what waits if that is more. No limit of a
-queue holds here: who acts for another broker must not miss anything.
+answer is for it: a client that has to be told of its queue first asks later than that. A turn sends `TOLD_A_TURN` of
+them, or a quarter of what waits if that is more. No limit of a queue holds here: who acts for another broker must not
+miss anything.
 
 `send_queue_info` tells one queue alone what there is (``sendQueueInfoToQueue``). It stands in the same line as all
 else: what happened before it comes before it, what happens later behind it.

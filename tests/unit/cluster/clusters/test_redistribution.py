@@ -300,7 +300,7 @@ class Everything(Mover):
 
 
 def test_the_first_messages_do_not_wait_for_those_behind_them() -> None:
-    """One turn moves few of them at first, so that they are written and sent; each further one, later, twice as many."""
+    """One turn moves few of them at first, so that they are written and sent; each later one twice as many."""
     _, (a, _) = moving()
     broker = a.rig.broker
     for name in ("Q", "other"):
