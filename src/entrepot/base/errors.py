@@ -250,7 +250,7 @@ class CorruptJournal(StorageError):
 
 
 class StorageFull(StorageError):
-    """No space left: what was not confirmed is not stored."""
+    """No space left: nothing is confirmed. What was under way to the disk may be stored once there is some."""
 
     code = "ENT-4002"
 

@@ -116,7 +116,10 @@ class Session(Closing):
         return Browser(self._portal, self._portal.call(lambda: self._inner.browser(destination, selector=selector)))
 
     def commit(self) -> None:
-        """Commit what this session sent and received. Raises TransactionRolledBack: nothing of it counts."""
+        """Commit what this session sent and received.
+
+        Raises TransactionRolledBack: nothing of it counts; and TransactionInDoubt, which is one of these: nobody knows.
+        """
         self._portal.call(self._inner.commit)
 
     def rollback(self) -> None:

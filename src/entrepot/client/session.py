@@ -92,7 +92,10 @@ class Session(Closing):
         return Opening(lambda: self._open_browser(wish))
 
     async def commit(self) -> None:
-        """Commit what this session sent and received. Raises TransactionRolledBack: nothing of it counts."""
+        """Commit what this session sent and received.
+
+        Raises TransactionRolledBack: nothing of it counts; and TransactionInDoubt, which is one of these: nobody knows.
+        """
         await self._connection.ask(self._checked().commit)
 
     async def rollback(self) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.environment import Instant, WallTime
-from entrepot.base.errors import EntrepotError, Inexpressible, Unreachable
+from entrepot.base.errors import AddressFull, EntrepotError, Inexpressible, TransactionInDoubt, Unreachable
 from entrepot.base.uri import Endpoint
 from entrepot.protocols.conversing.content import Envelope, Headers, Outgoing, Wish
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
@@ -35,6 +35,16 @@ def in_doubt(why: str) -> Unreachable:
         f"the acknowledgement is in doubt: {why}",
         remedy="expect the message again: it comes unless the broker had read and stored the acknowledgement",
     )
+
+
+def of_commit(error: EntrepotError | None) -> EntrepotError | None:
+    """Return what the answer to a commit means: a disk that was full when it was to be written may write it later.
+
+    Our brokers say that for want of space nothing is confirmed; what was handed to the disk, or to a replica, stays.
+    """
+    if isinstance(error, AddressFull):
+        return TransactionInDoubt(f"in doubt: the broker had no more room when it was to commit: {error.message}")
+    return error
 
 
 # -- dialling ----------------------------------------------------------------------------------------------------------

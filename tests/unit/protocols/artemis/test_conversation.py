@@ -480,6 +480,16 @@ def test_a_commit_without_an_answer_is_in_doubt() -> None:
     assert [type(error) for error in answers.got] == [TransactionInDoubt]
 
 
+def test_a_commit_for_which_there_was_no_room_is_in_doubt() -> None:
+    pair = Pair()
+    session = transacted(pair)
+    pair.refused = {Commit: 210}
+    answers = Answers()
+    session.commit(answers)
+    pair.turn()
+    assert [type(error) for error in answers.got] == [TransactionInDoubt], "it may be written once there is some"
+
+
 def test_a_rollback_drops_what_comes_before_its_answer() -> None:
     pair = Pair()
     session = transacted(pair)

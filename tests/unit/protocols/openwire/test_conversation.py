@@ -491,6 +491,17 @@ class TestTransactions:
         assert second.story() == ["BEGIN", "STANDARD 1-1 x1 in tx", "COMMIT_ONE_PHASE?"]
         assert program.answers[1] is None
 
+    def test_a_commit_for_which_there_was_no_room_is_in_doubt(self) -> None:
+        """The broker says that it confirms nothing; the disk, or a replica, may have it all the same."""
+        program, session, producer = self.start()
+        program.send(producer)
+        errors: list[object] = []
+        program.core.transactions.commit(session, 0, errors.append)
+        full = Throwable("javax.jms.ResourceAllocationException", "no space is left for the journal")
+        self.broker.refusals = {"COMMIT_ONE_PHASE": full}
+        program.pair.run()
+        assert [type(error) for error in errors] == [TransactionInDoubt]
+
     def test_one_that_cannot_commit_says_nothing_more(self) -> None:
         program, session, producer = self.start()
         consumer = program.consumer(session)

@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
-from entrepot.base.errors import EntrepotError, TransactionError, TransactionInDoubt, TransactionRolledBack
+from entrepot.base.errors import AddressFull, EntrepotError, TransactionError, TransactionInDoubt, TransactionRolledBack
 from entrepot.protocols.artemis.client import CoreClient
 from entrepot.protocols.artemis.conversation.branches import Branch, Branches, named, refusal_of
 from entrepot.protocols.artemis.conversation.consuming import ConsumerCore, nobody
@@ -44,7 +44,7 @@ from entrepot.protocols.artemis.packets import (
 )
 from entrepot.protocols.conversing.content import Wish
 from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
-from entrepot.protocols.conversing.port import Answer, ConsumerPort, ProducerPort, in_doubt
+from entrepot.protocols.conversing.port import Answer, ConsumerPort, ProducerPort, in_doubt, of_commit
 from entrepot.protocols.conversing.xid import Xid
 from entrepot.protocols.session import NEVER
 
@@ -346,6 +346,8 @@ class ClientSession(Owner):
                 answer(TransactionRolledBack("the session was lost before the broker was told to commit"))
             elif error is None or isinstance(error, TransactionRolledBack) or error is self.requests.failure:
                 answer(error)
+            elif isinstance(error, AddressFull):
+                answer(of_commit(error))
             else:
                 answer(TransactionRolledBack(str(error)))
 

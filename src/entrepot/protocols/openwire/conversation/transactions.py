@@ -13,7 +13,7 @@ from mypy_extensions import mypyc_attr
 
 from entrepot.base.environment import Instant
 from entrepot.base.errors import TransactionError, TransactionRolledBack
-from entrepot.protocols.conversing.port import Answer
+from entrepot.protocols.conversing.port import Answer, of_commit
 from entrepot.protocols.openwire.commands import LocalTransactionId, Message
 from entrepot.protocols.openwire.conversation.consuming import Consumers
 from entrepot.protocols.openwire.conversation.records import Identity, SessionRecord, Transaction
@@ -75,7 +75,7 @@ class Transactions:
             answer(None)
             return
         commit = self._identity.step(transaction.transaction_id, TransactionStep.COMMIT_ONE_PHASE)
-        self._requests.ask(commit, answer, transaction)
+        self._requests.ask(commit, lambda error: answer(of_commit(error)), transaction)
 
     def roll_back(self, session: SessionRecord, now: Instant, answer: Answer) -> None:
         """Undo what the session sent, and hand out again what it consumed."""
