@@ -30,7 +30,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit bench-console console-soak interop core-clients amqp-clients demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-extras pipeline-early pipeline-plan pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit bench-console console-soak interop core-clients amqp-clients amqp-mirrors demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-extras pipeline-early pipeline-plan pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -165,6 +165,9 @@ core-clients: setup ## test CORE against six versions of Artemis' clients instea
 
 amqp-clients: setup ## test AMQP with every feature of Qpid JMS, and across languages (takes minutes)
 	@ENTREPOT_AMQP_CLIENTS=all $(PY) tools/run_tests.py compiled tests/interop/test_amqp_client.py $(ARGS)
+
+amqp-mirrors: setup ## test mirrors over AMQP in every direction, with a real Artemis (takes minutes)
+	@ENTREPOT_AMQP_MIRRORS=all $(PY) tools/run_tests.py compiled tests/interop/test_amqp_mirrors.py $(ARGS)
 
 # The story begins on what is ready, while Spark is fetched and the rest compiled; its last chapter needs both.
 demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a short story; leaves nothing behind
