@@ -95,6 +95,8 @@ OWN = {
     *(f"protocols/amqp/{name}.py" for name in ("convert", "incoming", "large")),
 }
 """What a protocol keeps with a message for itself: that it is retained, its footer, what was made of its octets."""
+MIRRORS = {"protocols/amqp/mirroring.py", "protocols/amqp/calling/mirroring.py"}
+"""Brokers that mirror each other say over AMQP which queues a message is for."""
 
 
 def test_no_protocol_and_no_bridge_knows_of_them():
@@ -104,4 +106,4 @@ def test_no_protocol_and_no_bridge_knows_of_them():
         for path in (SOURCE / folder).rglob("*.py")
         if USES.search(path.read_text())
     ]
-    assert set(found) == BETWEEN_NODES | OWN
+    assert set(found) == BETWEEN_NODES | OWN | MIRRORS
