@@ -117,7 +117,7 @@ def test_shrinking_keeps_the_failure_and_drops_steps() -> None:
 
 
 @pytest.mark.xfail(
-    reason="a large commit numbers its messages first; one that is not kept gets another number when it is paged, and a "
+    reason="a large commit numbers its messages first; one that is not kept gets another when it is paged, and a "
     "kept one behind it overtakes it",
     strict=True,
 )
