@@ -2,7 +2,7 @@
 
 ``python tools/run_tests.py plain|compiled [--unless-passed] [PYTEST ARGUMENT...]``
 
-``ENTREPOT_WORKERS`` says how many tests of a whole run go at once, instead of one for each processor, and two more for
+``ENTREPOT_WORKERS`` says how many tests of a whole run go at once, instead of one for each processor, and one more for
 the compiled run, four at most.
 ``--unless-passed`` returns at once when this very tree passed whole in this mode before: `make check` after `make test`
 need not run everything again. Tests start `python -m entrepot...` processes of the same build, through ``PYTHONPATH``.
@@ -66,9 +66,8 @@ def run(mode: str, arguments: list[str], *, whole: bool) -> int:
     # Half of the time goes to waiting for processes and for disks: as many tests at once as there are processors, those
     # of one file (with Spark: of all files) one after another, because they share brokers and sessions. How they are
     # spread says tests/conftest.py.
-    # The compiled run has two more than processors, because what it starts is waited for: with one more, two processors
-    # had nothing to do for a third of the time. The plain one only reckons.
-    workers = os.environ.get("ENTREPOT_WORKERS") or str(min((os.cpu_count() or 1) + 2 * (mode == "compiled"), 4))
+    # The compiled run has one more than processors, because what it starts is waited for; the plain one only reckons.
+    workers = os.environ.get("ENTREPOT_WORKERS") or str(min((os.cpu_count() or 1) + (mode == "compiled"), 4))
     spread = ["--numprocesses", workers, "--dist", "loadscope", "--no-loadscope-reorder", "-rR", "--durations=15"]
     if mode == "plain" and whole and not why_not_compile():
         environment.setdefault("ENTREPOT_EXAMPLES", EXAMPLES)

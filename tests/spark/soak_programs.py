@@ -120,7 +120,7 @@ class Program:
         raise NotImplementedError
 
     def told(self) -> str:
-        return (self.home / "driver.log").read_text(errors="replace")[-3_000:]
+        return (self.home / "driver.log").read_text(errors="replace")[-30_000:]  # what workers say that were killed is long
 
 
 class Queries(Program):

@@ -77,5 +77,5 @@ class _Chosen(random.Random):
 def test_the_harness_finds_who_settles_before_the_result_is_safe(tmp_path: Path, mode: str, early: str) -> None:
     needs(mode, SOON)
     soak = Soak(tmp_path, 3 if mode in ("alone", "land") else 9, seed=1, mode=mode, early=early, say=print)
-    with pytest.raises(AssertionError, match=rf"{GONE}|missing"):
+    with pytest.raises(AssertionError, match=rf"settled and gone|{GONE}|missing"):
         soak.run()
