@@ -187,7 +187,7 @@ def test_a_wire_that_is_slow_and_loses_packets_is_no_dead_one(wire: Wire, tmp_pa
     wire.weather(Weather(delay_ms=20, jitter_ms=10, loss=0.03))
     port = free_port()
     far = Process(tmp_path / "far", "far", "--listen", f"auto://0.0.0.0:{PORT}", wire=wire)
-    # A packet that is lost twice comes after 0.6 s and more, one that is lost four times after 3: the wire is given 9 s.
+    # A packet that is lost twice comes after 0.6 s and more, one lost four times after 3: the wire is given 9 s.
     towards = supervised(f"tcp://{wire.there}:{PORT}", interval_s=3.0)
     near = Process(tmp_path / "near", "near", "--listen", f"auto://127.0.0.1:{port}", *towards)
     where = fresh()

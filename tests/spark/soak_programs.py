@@ -120,7 +120,8 @@ class Program:
         raise NotImplementedError
 
     def told(self) -> str:
-        return (self.home / "driver.log").read_text(errors="replace")[-30_000:]  # what workers say that were killed is long
+        # What workers say that were killed is long, and comes behind what the driver said.
+        return (self.home / "driver.log").read_text(errors="replace")[-30_000:]
 
 
 class Queries(Program):
