@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -278,6 +279,28 @@ def test_a_large_body_is_shared_while_it_is_there_and_copied_when_it_is_kept() -
     assert copied.need_rare().large_id != blob
     assert overflow.whole(copied) == octets
     shop.rig.broker.check()
+
+
+def test_one_that_is_left_in_the_middle_of_a_body_does_nothing_when_it_is_collected() -> None:
+    """Its broker has ended, and the next one has the disk: who left it there cannot say when that is."""
+    shop = Shop()
+    octets = bytes(range(256)) * 3000
+    blob = send_large(shop, octets)
+    disk, overflow = shop.files.disk, shop.rig.journal.overflow
+    shop.files.bodies[f"{blob}.blob"] = disk.blob_read(blob, 0, int(disk.blob_size(blob)))
+    shop.taken("orders")
+    before = dict(overflow.sizes)
+    work = shop.call("broker", "orders", "again", "")
+    for _ in range(1_000):
+        assert not work.step()
+        if overflow.sizes != before:
+            break
+    held = dict(overflow.sizes)
+    assert held != before, "it has begun to copy"
+    shop.census.replaying = None
+    del work
+    gc.collect()
+    assert overflow.sizes == held
 
 
 def test_a_body_that_is_damaged_or_gone_is_counted() -> None:
