@@ -20,6 +20,7 @@ from entrepot.cluster.broker_connections.options import AddressFilter, MirrorOpt
 from entrepot.cluster.carrying.demand import is_own
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
+from entrepot.core.effort import Rest
 from entrepot.core.events.facts import (
     ADDRESS_ADDED,
     ADDRESS_REMOVED,
@@ -58,6 +59,18 @@ class Mirror:
         self.filter: AddressFilter = AddressFilter(options.address_filter)
 
 
+class _Renewal(Rest):
+    """An operator deleted the queue of a mirror: it gets another one."""
+
+    def __init__(self, telling: Telling) -> None:
+        super().__init__()
+        self.telling: Telling = telling
+
+    def resume(self) -> None:
+        """Make it."""
+        self.telling.renew()
+
+
 class Telling(Mirroring):
     """All that one broker tells its ``mirrors``."""
 
@@ -67,6 +80,7 @@ class Telling(Mirroring):
         self.own: str = broker.ids.node.uuid_text
         self.mirrors: list[Mirror] = []
         self.changes: Changes = Changes(self)
+        self.renewal: _Renewal = _Renewal(self)
 
     def follow(self, wanted: dict[str, MirrorOptions]) -> None:
         """Tell those that are ``wanted``, by the names of their connections, and no others from now on."""
@@ -95,6 +109,13 @@ class Telling(Mirroring):
             if mirror.queue.name == queue:
                 mirror.remote = remote
 
+    def renew(self) -> None:
+        """Let those whose queue was deleted have another one; they are told what queues there are, as new ones are."""
+        for mirror in self.mirrors:
+            if mirror.queue.deleted:
+                mirror.queue = self._need(mirror.name)
+                self.changes.tell_all(mirror)
+
     def _need(self, name: str) -> Queue:
         """Return the queue of the mirror ``name``, made if there is none."""
         known = self.broker.table.queues.get(MIRROR + name)
@@ -120,7 +141,7 @@ class Telling(Mirroring):
         found: list[QueueHead] = []
         for mirror in self.mirrors:
             knows = mirror.remote != "" and mirror.remote in (origin, self.bringing)
-            if not knows and mirror.filter.covers(message.address):
+            if not knows and not mirror.queue.deleted and mirror.filter.covers(message.address):
                 found.append(mirror.queue)
         if found and not noted:
             note(message, self.own, message.number, message.number)
@@ -159,8 +180,8 @@ class Telling(Mirroring):
         hand_out(broker, message, [mirror.queue])
 
     def _hears(self, mirror: Mirror) -> bool:
-        """Return whether ``mirror`` is told of what happens now: not of what it said itself."""
-        return self.acting == "" or mirror.remote != self.acting
+        """Return whether ``mirror`` is told of what happens now: not of what it said itself, nor without a queue."""
+        return (self.acting == "" or mirror.remote != self.acting) and not mirror.queue.deleted
 
 
 class Changes(Listener):
@@ -175,6 +196,8 @@ class Changes(Listener):
         telling = self.telling
         if isinstance(fact, QueueFact):
             place = fact.place
+            if fact.kind == QUEUE_REMOVED and place.name.startswith(MIRROR):
+                telling.broker.effort.later(telling.renewal)
             if place.temporary or is_own(place.address):
                 return
             if fact.kind == QUEUE_REMOVED:

@@ -105,6 +105,26 @@ def test_what_is_sent_and_taken_here_is_so_there() -> None:
     mirrored.same()
 
 
+def test_a_mirror_whose_queue_an_operator_deletes_gets_another_one() -> None:
+    """What waited in it is not told any more, and all that comes later is."""
+    mirrored = Mirrored()
+    mirrored.send("a")
+    broker = mirrored.near.broker
+    deleted = mirrored.near.queue(EVENTS)
+    broker.queues.delete(deleted, "an operator")
+    mirrored.near.turn()
+    mirrored.run()
+    assert mirrored.near.queue(EVENTS) is not deleted
+    mirrored.make("later")
+    mirrored.send("b")
+    mirrored.take()
+    mirrored.same()
+    assert mirrored.bodies(mirrored.far) == ["b"]
+    assert "later" in mirrored.far.broker.table.queues
+    assert deleted.count == 0
+    broker.check()
+
+
 def test_what_happens_while_nobody_is_there_is_told_later_in_its_order() -> None:
     mirrored = Mirrored(met=False)
     mirrored.send("a", "b")

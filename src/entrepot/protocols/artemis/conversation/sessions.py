@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import Instant
-from entrepot.base.errors import AddressFull, EntrepotError, TransactionError, TransactionInDoubt, TransactionRolledBack
+from entrepot.base.errors import EntrepotError, TransactionError, TransactionInDoubt, TransactionRolledBack
 from entrepot.protocols.artemis.client import CoreClient
 from entrepot.protocols.artemis.conversation.branches import Branch, Branches, named, refusal_of
 from entrepot.protocols.artemis.conversation.consuming import ConsumerCore, nobody
@@ -339,15 +339,14 @@ class ClientSession(Owner):
         for consumer in self.consumers.values():
             consumer.settle_all()
 
-        def heard(packet: Packet | None, error: EntrepotError | None) -> None:
+        def heard(packet: Packet | None, said: EntrepotError | None) -> None:
+            error = of_commit(said)
             if error is LOST:
                 answer(TransactionInDoubt("the connection was lost while the broker was to commit"))
             elif error is UNSENT:
                 answer(TransactionRolledBack("the session was lost before the broker was told to commit"))
             elif error is None or isinstance(error, TransactionRolledBack) or error is self.requests.failure:
                 answer(error)
-            elif isinstance(error, AddressFull):
-                answer(of_commit(error))
             else:
                 answer(TransactionRolledBack(str(error)))
 
