@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from entrepot.base.errors import InvalidOption
-from entrepot.cli.backups import Slot, colocated, lock_of, slot_of
+from entrepot.cli.backups import Slot, colocated, housing, lock_of, slot_of
 from entrepot.cluster.clusters.copied import Copy
 from entrepot.config.model import Colocation, Copying, Sharing
 from entrepot.ha.lease import BACKUP
@@ -89,3 +91,17 @@ def test_a_directory_of_a_copy_belongs_to_one_store_and_is_remembered(tmp_path: 
     assert "copy of another store" in prepared(tmp_path, "b" * 32, COPY, "n1", 1)
     (folder / NOTE).write_text("nothing\n")
     assert remembered(tmp_path) == []
+
+
+def test_a_node_whose_password_is_masked_says_that_it_goes_on_with_no_copies(caplog: pytest.LogCaptureFixture) -> None:
+    """Two nodes could else wait for one another for ever, and nobody knew why."""
+    peering: Any = SimpleNamespace(clusters=("c",), masked=True)
+    written: Any = SimpleNamespace(config=SimpleNamespace(peering=peering))
+    standby: Any = SimpleNamespace(copy=object(), mine=SimpleNamespace(name="west"))
+    with caplog.at_level(logging.WARNING, "entrepot.ha"):
+        assert housing(None, written, standby) is None
+        assert not caplog.messages, "it hosts none"
+        assert housing(colocation(), written, standby) is None
+    assert caplog.messages == [
+        "west goes on with no copies that it hosts: the cluster-password is masked, which is not read"
+    ]
