@@ -42,24 +42,6 @@ class Element(Struct, frozen=True, kw_only=True):
         return bool(matches(self.pattern, address, MIXED))
 
 
-class AddressFilter:
-    """The addresses that a mirror tells of: those with one of the beginnings that ``text`` names, "" for all.
-
-    There are commas between them. One behind a ! excludes, whatever another one includes (artemis.md 2.8).
-    """
-
-    def __init__(self, text: str) -> None:
-        words = [word.strip() for word in text.split(",")]
-        self.included: tuple[str, ...] = tuple(word for word in words if word and not word.startswith("!"))
-        self.excluded: tuple[str, ...] = tuple(word[1:] for word in words if word.startswith("!") and word != "!")
-
-    def covers(self, address: str) -> bool:
-        """Return whether what is about ``address`` is told."""
-        if address.startswith(self.excluded):
-            return False
-        return not self.included or address.startswith(self.included)
-
-
 class MirrorOptions(Options, frozen=True):
     """One ``<mirror>``, as its file writes it."""
 

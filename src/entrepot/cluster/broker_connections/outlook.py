@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.environment import Instant
+from entrepot.cluster.address_filter import AddressFilter
 from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.connector import AmqpConnector
-from entrepot.cluster.broker_connections.options import AddressFilter
 from entrepot.cluster.carrying.demand import is_own
 from entrepot.cluster.carrying.parking import PARKED
 from entrepot.cluster.link import State

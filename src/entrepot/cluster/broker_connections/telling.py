@@ -16,7 +16,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.cluster.broker_connections.options import AddressFilter, MirrorOptions
+from entrepot.cluster.address_filter import AddressFilter
+from entrepot.cluster.broker_connections.options import MirrorOptions
 from entrepot.cluster.carrying.demand import is_own
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore

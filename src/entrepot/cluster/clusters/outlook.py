@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
+from entrepot.cluster.address_filter import AddressFilter
 from entrepot.cluster.clusters.connection import ClusterConnection
 from entrepot.cluster.clusters.members import where
 from entrepot.cluster.clusters.options import Balancing
@@ -42,15 +43,6 @@ def elsewhere(
         rows += [_row(connection, one, now) for one in found[:ROWS_MAX]]
         reasons += _reasons(broker, connection, name, found, topic=topic)
     return {"rows": rows[:ROWS_MAX], "reasons": reasons}
-
-
-def covers(address: str, name: str) -> bool:
-    """Return whether the ``address`` of a cluster connection lets it hear of queues at ``name`` (artemis.md 1.9)."""
-    words = [word.strip() for word in address.split(",") if word.strip()]
-    taken = [word for word in words if not word.startswith("!")]
-    if any(len(word) > 1 and name.startswith(word[1:]) for word in words if word.startswith("!")):
-        return False
-    return not taken or any(name.startswith(word) for word in taken)
 
 
 def _row(connection: ClusterConnection, binding: RemoteBinding, now: Instant) -> Row:
@@ -86,7 +78,7 @@ def _reasons(
         text = f"{who} is stopped here: this node knows no queue of another, and sends nothing to one"
         yield _reason("stopped", text, f"entrepot cluster start {options.name}")
         return
-    if not covers(options.address, name):
+    if not AddressFilter(options.address).covers(name):
         text = f"{who} hears only of addresses {options.address}: consumers of {name} on other nodes are not known here"
         yield _reason("not-covered", text, f"an address= of {options.name} that begins as {name} does, or none")
         return

@@ -8,7 +8,7 @@ import pytest
 
 from entrepot.base.compiled import is_compiled
 from entrepot.cluster.broker_connections.calls import Calls
-from entrepot.cluster.broker_connections.options import AddressFilter, MirrorOptions
+from entrepot.cluster.broker_connections.options import MirrorOptions
 from entrepot.cluster.broker_connections.outlook import outlook
 from entrepot.cluster.broker_connections.telling import Telling
 from entrepot.cluster.carrying.parking import PARKED
@@ -273,22 +273,6 @@ def test_only_what_the_element_says_is_told() -> None:
     mirrored.near.broker.queues.delete(mirrored.near.queue("Q"), "it is not needed")
     mirrored.run()
     assert "Q" in mirrored.far.broker.table.queues
-
-
-@pytest.mark.parametrize(
-    ("text", "yes", "no"),
-    [
-        ("", ["a", "b"], []),
-        ("eu", ["eu", "eu.uk"], ["us"]),
-        ("!eu", ["us", "e"], ["eu", "eu.uk"]),
-        ("eu.uk, eu.de", ["eu.uk.a", "eu.de"], ["eu", "eu.fr"]),
-        ("eu,!eu.uk", ["eu", "eu.de"], ["eu.uk", "eu.uk.a", "us"]),
-    ],
-)
-def test_a_filter_is_of_beginnings_and_exclusions_count_more(text: str, yes: list[str], no: list[str]) -> None:
-    meant = AddressFilter(text)
-    assert all(meant.covers(name) for name in yes)
-    assert not any(meant.covers(name) for name in no)
 
 
 def test_two_that_mirror_each_other_do_not_echo() -> None:
