@@ -123,7 +123,7 @@ class Bench:
         weights: dict[str, list[float]] = {}
         for number in range(self.pairs):
             for recipe in (Entrepot(), Consoled()):
-                with recipe.running(self.home / f"idle-{recipe.name}-{number}") as broker:
+                with recipe.running(self.home / f"idle-{recipe.name}-{number}", ports=Ports.free(openwire=True)) as broker:
                     time.sleep(SETTLE_S * 3)
                     weights.setdefault(recipe.name, []).append(broker.weigh().rss / MEGABYTE)
         before, after = (statistics.median(each) for each in weights.values())
