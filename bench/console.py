@@ -1,6 +1,6 @@
 """What a console costs: the same load with no page open and with ten pages that live in a real browser.
 
-    python bench/console.py [--pairs 5] [--seconds 6] [--row flood] [--quick]
+    python bench/console.py [--pairs 5] [--seconds 6] [--row flood] [--quick] [--elsewhere]
 
 One broker and one console stay up; pages are opened and left between rounds that alternate, and who goes first
 alternates too. A share is the median of the ratios within the pairs, so that what else the machine does mostly divides
@@ -18,8 +18,10 @@ import socket
 import statistics
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +35,7 @@ HERE: Final = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tests")]
 
 from shell.consoles import Process  # noqa: E402 - the line above must come first
-from shell.live_pages import CHROMIUM, LivePages  # noqa: E402
+from shell.live_pages import CHROMIUM, PLACES, LivePages  # noqa: E402
 
 MANY: Final = 10_000  # queues
 WATCHED: Final = "console.watched"
@@ -41,6 +43,7 @@ LISTS: Final = tuple(f"/queues?sort={sort}&page={page}" for sort in ("messages",
 HUNG: Final = 30  # browsers that ask and never read
 LOWER: Final = 10  # niceness of the browser
 SCRAPES: Final = 5
+EVERY_S: Final = 3.0  # a page renews itself, as its templates say
 BETWEEN_S: Final = 3.0  # scrapes, so that each has a view of its own
 LEAST_SHARE: Final = 0.97
 NOISE: Final = 1.25  # p99 with pages over p99 without them: what two runs of the same differ by
@@ -65,8 +68,9 @@ class Consoled(Entrepot):
 class Bench:
     """One run: its load, its effort, and what it found. ``missed``: rows that are not as they should be."""
 
-    def __init__(self, load: Load, effort: Effort, pairs: int, home: Path) -> None:
+    def __init__(self, load: Load, effort: Effort, pairs: int, home: Path, *, elsewhere: bool = False) -> None:
         self.load: Final = load
+        self.opened: Final = asking if elsewhere else opened
         self.effort: Final = effort
         self.pairs: Final = pairs
         self.home: Final = home
@@ -82,7 +86,7 @@ class Bench:
 
     def flood(self) -> None:
         """Messages a second, and the broker's processor time for each, with ten pages open."""
-        with self._shown("flood") as (broker, url), opened(url) as pages:
+        with self._shown("flood") as (broker, url), self.opened(url) as pages:
 
             def measure(number: int) -> dict[str, float]:
                 sample = FLOWS[0].measure(self.load, broker, self.effort, number)
@@ -95,7 +99,7 @@ class Bench:
 
     def trips(self) -> None:
         """The p99 of round trips at 500 a second, with ten pages open."""
-        with self._shown("trips") as (broker, url), opened(url) as pages:
+        with self._shown("trips") as (broker, url), self.opened(url) as pages:
             closed, open_, renewals = self._alternate(lambda number: self._trip(broker, number), pages)
         self._say_p99("trips", closed, open_, f"{renewals} renewals")
 
@@ -109,7 +113,7 @@ class Bench:
                          b"x", destination=f"/queue/{WATCHED}")  # fmt: skip
             self._first_page(url)
             self._scrape(broker, url)
-            with opened(url, LISTS) as pages, ExitStack() as stack:
+            with self.opened(url, LISTS) as pages, ExitStack() as stack:
 
                 def hang() -> None:
                     for _ in range(HUNG):
@@ -123,7 +127,9 @@ class Bench:
         weights: dict[str, list[float]] = {}
         for number in range(self.pairs):
             for recipe in (Entrepot(), Consoled()):
-                with recipe.running(self.home / f"idle-{recipe.name}-{number}", ports=Ports.free(openwire=True)) as broker:
+                with recipe.running(
+                    self.home / f"idle-{recipe.name}-{number}", ports=Ports.free(openwire=True)
+                ) as broker:
                     time.sleep(SETTLE_S * 3)
                     weights.setdefault(recipe.name, []).append(broker.weigh().rss / MEGABYTE)
         before, after = (statistics.median(each) for each in weights.values())
@@ -157,7 +163,7 @@ class Bench:
     def _alternate(
         self,
         measure: Figure,
-        pages: LivePages,
+        pages: Pages,
         begin: Callable[[], None] = lambda: None,
         end: Callable[[], None] = lambda: None,
     ) -> tuple[list[dict[str, float]], list[dict[str, float]], int]:
@@ -194,10 +200,55 @@ class Bench:
                 self.console.stop()
 
 
+class Askers:
+    """Ask for what living pages ask for, as often as they do, and read it: pages whose browser is elsewhere."""
+
+    def __init__(self, url: str, places: Sequence[str]) -> None:
+        self._url: Final = url
+        self._places: Final = [place.format(queue=WATCHED) for place in places]
+        self._renewed: Counter[str] = Counter()
+        self._left = threading.Event()
+        self._asking: list[threading.Thread] = []
+
+    def open(self) -> None:
+        """Begin to ask; each place has been answered once when this returns."""
+        self._renewed.clear()
+        self._left.clear()
+        for place in self._places:
+            asked(self._url, place)
+        self._asking = [threading.Thread(target=self._renew, args=(place,)) for place in self._places]
+        for thread in self._asking:
+            thread.start()
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._left.set()
+        for thread in self._asking:
+            thread.join()
+
+    def swaps(self) -> dict[str, int]:
+        """Return how often each place was answered since it was opened."""
+        return {place: self._renewed[place] for place in self._places}
+
+    def _renew(self, place: str) -> None:
+        while not self._left.wait(EVERY_S):
+            asked(self._url, place)
+            self._renewed[place] += 1
+
+
+Pages = LivePages | Askers
+
+
 @contextmanager
-def opened(url: str, places: tuple[str, ...] = ()) -> Iterator[LivePages]:
+def asking(url: str, places: Sequence[str] = PLACES) -> Iterator[Pages]:
+    """Have what the pages ask for without a browser."""
+    yield Askers(url, places)
+
+
+@contextmanager
+def opened(url: str, places: Sequence[str] = PLACES) -> Iterator[Pages]:
     """Have a browser for pages, which takes what others leave it."""
-    with LivePages(url, WATCHED, *([places] if places else [])) as pages:
+    with LivePages(url, WATCHED, places) as pages:
         for pid in descendants(os.getpid()):
             os.setpriority(os.PRIO_PROCESS, pid, LOWER)
         yield pages
@@ -265,6 +316,9 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=6.0)
     parser.add_argument("--quick", action="store_true", help="one short pair: shows that it runs, proves nothing")
+    parser.add_argument(
+        "--elsewhere", action="store_true", help="no browser: ask for what its pages ask for, and read it"
+    )
     parser.add_argument("--row", action="append", help="flood, trips, many or idle; repeatable")
     chosen = parser.parse_args()
     load = Load(HERE / "load.c", HERE.parent / "build" / "bench")
@@ -273,9 +327,9 @@ def main() -> int:
     effort = Effort(warm_s=0.3, measure_s=seconds, jvm_warm_s=0.0, idle_connections=0)
     browser = bool(CHROMIUM) and importlib.util.find_spec("playwright") is not None
     with tempfile.TemporaryDirectory() as place:
-        bench = Bench(load, effort, pairs, Path(place))
+        bench = Bench(load, effort, pairs, Path(place), elsewhere=chosen.elsewhere)
         rows: dict[str, Callable[[], Any]] = {"idle": bench.idle}
-        if browser:
+        if browser or chosen.elsewhere:
             rows |= {"flood": bench.flood, "trips": bench.trips, "many": bench.many}
         else:
             sys.stdout.write("no chromium or no playwright here: flood, trips and many are not measured\n")

@@ -237,6 +237,8 @@ class Rig:
         """Let time pass; alarms ring when they are due."""
         end = self.now + ms * MILLISECOND
         for _ in range(100_000):
+            while self.broker.effort.rests:
+                self.broker.effort.go_on()
             due = self.broker.deadline()
             step = max(0, min(due, end) - self.now)
             # whole milliseconds of wall time, as a clock would show
@@ -247,7 +249,7 @@ class Rig:
             while self.broker.effort.rests:
                 self.broker.effort.go_on()
             self.turn()
-            if self.now >= end and self.broker.deadline() > self.now:
+            if self.now >= end and self.broker.deadline() > self.now and not self.broker.effort.rests:
                 return
         raise AssertionError("the broker is never at rest")
 

@@ -116,10 +116,5 @@ def test_shrinking_keeps_the_failure_and_drops_steps() -> None:
     assert run(seed, keep=kept, parts=parts).violations == result.violations
 
 
-@pytest.mark.xfail(
-    reason="a large commit numbers its messages first; one that is not kept gets another when it is paged, and a "
-    "kept one behind it overtakes it",
-    strict=True,
-)
 def test_a_large_commit_keeps_its_order_where_memory_is_full() -> None:
     assert run(314, keep=[1, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, 24, 25, 26]).violations == ()

@@ -36,7 +36,7 @@ from entrepot.management.view import (
 )
 
 LEAST: Final = 1.5  # s between two views
-SHARE: Final = 0.025  # of a broker's time that looking at it may take
+SHARE: Final = 0.01  # of a broker's time that looking at it may take
 PATIENCE: Final = 5.0  # s that a page waits for a broker that does not answer
 SHORT: Final = 0.05  # s for what is late already
 ASKING_MOST: Final = 500  # questions under way, over all who ask

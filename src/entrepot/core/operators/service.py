@@ -6,16 +6,16 @@ from typing import Final
 
 from entrepot.core.addressing.routing import Service
 from entrepot.core.broker import BrokerCore
-from entrepot.core.scheduling.timed import Alarm
+from entrepot.core.effort import Rest
 
 
-class _Ring(Alarm):
-    def __init__(self, due: int, service: TurnedService) -> None:
-        super().__init__(due)
-        self.service = service
+class _Turn(Rest):
+    def __init__(self, service: TurnedService) -> None:
+        super().__init__()
+        self.service: TurnedService = service
 
-    def ring(self, now: int) -> None:
-        self.service.rang()
+    def resume(self) -> None:
+        self.service.turn()
 
 
 class TurnedService(Service):
@@ -23,23 +23,16 @@ class TurnedService(Service):
 
     def __init__(self, broker: BrokerCore) -> None:
         self.broker: Final = broker
-        self._ringing = False
+        self._turn: Final = _Turn(self)
 
     def ask_turn(self) -> None:
         """Let `turn` be called once, after the others that wait for theirs."""
-        if not self._ringing:
-            self._ringing = True
-            self.broker.timetable.add(_Ring(int(self.broker.now), self))
+        self.broker.effort.later(self._turn)
 
     @property
     def has_turn(self) -> bool:
         """Whether `turn` will be called."""
-        return self._ringing
-
-    def rang(self) -> None:
-        """The turn has come."""
-        self._ringing = False
-        self.turn()
+        return self._turn.waiting
 
     def turn(self) -> None:
         """Do a bounded step, and call `ask_turn` if there is more to do."""

@@ -359,11 +359,6 @@ class Backlog:
         paged.append(number)
         return True
 
-    def is_overtaken(self, level: i64, number: i64) -> bool:
-        """Return whether the last of ``level`` on disk came before ``number`` was to, and has a higher number."""
-        paged = self.behind(level)
-        return paged is not None and number < paged.last
-
     def is_paging(self, level: i64) -> bool:
         """Return whether new messages of ``level`` must join its tail on disk to keep their order."""
         paged = self.paged[level]

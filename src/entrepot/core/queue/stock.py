@@ -58,6 +58,7 @@ class Stock:
         self.attempts: dict[int, i64] = {}  # number of what is on disk -> how often it was delivered before
         self.expiring: i64 = 0  # messages in the backlog that have an expiration: the sweep skips queues without
         self.ring: i64 = head.traits.ring_size  # messages that wait at the most; -1: any number
+        self.moved: i64 = 0  # the last number that `_renumbered` gave: who comes behind that one may not be before it
         self.queued: bool = False  # all that comes waits first, though somebody is ready
         self.watcher: ArrivalWatcher | None = None  # where somebody waits for a message to claim
 
@@ -76,6 +77,8 @@ class Stock:
         if self.watcher is not None:
             self.announce()
         backlog = self.backlog
+        if message.number < self.moved and not self.head.keeps(message):
+            message = self._renumbered(message)
         if message.expiration:
             self.expiring += 1
         if backlog.paged_count > 0 or self.is_full():
@@ -104,7 +107,7 @@ class Stock:
         journal = self.journal
         kept = self.head.keeps(message)
         if not kept and journal.pages:
-            if message.stored:
+            if not may_share(self, message):
                 own = self._renumbered(message)
             journal.page(own, [int(self.head.identity)])
         if own.expiration:
@@ -143,7 +146,7 @@ class Stock:
         if not self.head.keeps(message):
             if journal.refusal() is not None or journal.space.temp_full():
                 return False
-            if message.stored or self.backlog.is_overtaken(level, message.number):  # the record may be another queue's
+            if not may_share(self, message):
                 message = self._renumbered(message)
             journal.page(message, [int(self.head.identity)])
             self.effort.spent += PAGE_UNITS
@@ -152,8 +155,13 @@ class Stock:
         return True
 
     def _renumbered(self, message: Message) -> Message:
-        """Return ``message`` with a number of its own, as the same message."""
+        """Return ``message`` with a number of its own, as the same message.
+
+        What was numbered before it, and comes behind it, as of a large commit, gets one too. What the journal keeps has
+        its number for good: it may overtake what the journal does not.
+        """
         own = self.host.ids.renumbered(message)
+        self.moved = own.number
         self.head.note_renumbered(message.number, own)
         return own
 
@@ -376,6 +384,17 @@ class Stock:
             expiring = sum(1 for reference in self.backlog.references() if reference.message.expiration)
             name = self.head.name
             assert expiring == self.expiring, f"{name} counts {self.expiring} with an expiration, holds {expiring}"
+
+
+def may_share(stock: Stock, message: Message) -> bool:
+    """Return whether ``message``, which the journal does not keep for this queue, may be on disk by its own number.
+
+    It may not where its record was another queue's and is gone, or outlives this one's need; one that pages serves all.
+    Nor may it where one that is before it got a higher number (`Stock.moved`).
+    """
+    if message.number < stock.moved:
+        return False
+    return not message.stored or (not message.durable and stock.journal.tail.index.alive(message.number))
 
 
 def let_go(stock: Stock, message: Message, reference: Reference | None) -> None:

@@ -72,6 +72,10 @@ def test_no_step_looks_at_more_than_a_part(rig: Rig, monkeypatch: pytest.MonkeyP
         return found
 
     monkeypatch.setattr(overlook.Overlook, "look", noted)
+    done(ask(rig, "describeQueuePage", {"skip": 1_000, "most": 120}))
+    assert max(looks) == overlook.LOOKED_A_STEP // overlook.PART  # one turn follows another: each is short
+    looks.clear()
+    monkeypatch.setattr(overlook, "QUICK", 0)
     _, steps = done(ask(rig, "describeQueuePage", {"skip": 1_000, "most": 120}))
     assert max(looks) == overlook.LOOKED_A_STEP
     assert len(looks) > COUNT // overlook.LOOKED_A_STEP
