@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -19,6 +20,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+from entrepot.client.connection import connect
 from shell.consoles import Answer, Console, Process, until
 
 BROKER = "org.apache.activemq:type=Broker,brokerName=here"
@@ -410,3 +412,20 @@ def answers(place: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def test_the_page_of_connections_tells_who_sends_and_who_does_not_acknowledge(console: Console) -> None:
+    async def look() -> str:
+        async with connect(console.tcp) as connection, connection.session() as session:
+            where = "queue://kept"
+            async with session.producer(where) as producer, session.consumer(where) as consumer:
+                await producer.send("one")
+                assert await consumer.receive(30) is not None
+                return await asyncio.to_thread(lambda: console.ask("/connections").text)
+
+    shown = asyncio.run(look())
+    connections, consumers, producers = re.findall("<tbody>(.*?)</tbody>", shown, re.DOTALL)
+    assert "OPENWIRE" in connections.upper()
+    assert "queue?broker=here&amp;name=kept" in consumers
+    assert ">kept<" in producers
+    assert "No acknowledgement for" in shown

@@ -194,6 +194,9 @@ def test_connections_are_listed_and_closed(broker: Running) -> None:
         rows = done(broker, "connection", "list")
         assert {row["protocol"] for row in rows} == {"stomp 1.2"}
         assert all(row["peer"].startswith("127.0.0.1:") for row in rows)
+        (consumer,) = [row for row in done(broker, "connection", "consumers") if row["queue"] == "b"]
+        assert (consumer["protocol"], consumer["messagesInTransit"], consumer["status"]) == ("STOMP", 0, "OK")
+        assert done(broker, "connection", "producers") == []
         stayed = {row["id"] for row in rows}
         while len(stayed) > 1:
             stayed &= {row["id"] for row in done(broker, "connection", "list")}

@@ -1,7 +1,8 @@
-"""`entrepot connection`: who is connected to a running broker."""
+"""`entrepot connection`: who is connected to a running broker, who reads and who sends."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import click
@@ -12,13 +13,25 @@ from entrepot.cli.managing import Desk, at_desk, tell
 from entrepot.cli.output import listing_option, output_option, show
 
 COLUMNS: Final = ("id", "peer", "protocol", "client_id", "login", "listener")
+CONSUMERS: Final = (
+    "queue",
+    "clientID",
+    "remoteAddress",
+    "protocol",
+    "messagesInTransit",
+    "messagesDelivered",
+    "status",
+)
+PRODUCERS: Final = ("address", "clientID", "remoteAddress", "protocol", "user", "session")
+COUNTS: Final = ("id", "messagesInTransit", "messagesDelivered", "priority", "groups")
+BUSIEST: Final = json.dumps({"sortColumn": "messagesInTransit", "sortOrder": "desc"})
 NUMBERS: Final = ("id", "subscriptions", "received", "sent", "requests")
 PAGE: Final = 500
 
 
 @click.group()
 def connection() -> None:
-    """See and close the connections of a running broker."""
+    """See and close the connections of a running broker; see who reads and sends."""
 
 
 @connection.command("list")
@@ -27,6 +40,35 @@ def connection() -> None:
 def list_(*, url: str, output: str) -> None:
     """List open connections; this command's own is one of them."""
     show(at_desk(url, _listed), COLUMNS, output)
+
+
+@connection.command()
+@url_option
+@listing_option
+def consumers(*, url: str, output: str) -> None:
+    """List who reads; first who has most that is not acknowledged."""
+    show(at_desk(url, lambda desk: _paged(desk, "listConsumers", BUSIEST)), CONSUMERS, output)
+
+
+@connection.command()
+@url_option
+@listing_option
+def producers(*, url: str, output: str) -> None:
+    """List open producers; who sends by STOMP or MQTT opens none."""
+    show(at_desk(url, lambda desk: _paged(desk, "listProducers", "")), PRODUCERS, output)
+
+
+async def _paged(desk: Desk, operation: str, options: str) -> list[dict[str, Any]]:
+    """Return all rows of a list of Artemis' management, counts as numbers. Raises EntrepotError."""
+    rows: list[dict[str, Any]] = []
+    while True:
+        told = json.loads(await desk.ask("broker", operation, options, len(rows) // PAGE + 1, PAGE))
+        rows += [
+            {name: int(said) if name in COUNTS and str(said).isdigit() else said for name, said in row.items()}
+            for row in told["data"]
+        ]
+        if len(told["data"]) < PAGE:
+            return rows
 
 
 async def _listed(desk: Desk) -> list[dict[str, Any]]:

@@ -57,6 +57,7 @@ ACTIONS: Final = (
     ("copy", "copy messages"),
     ("retry", "send dead letters back"),
 )
+ROWS: Final = 500  # of messages that wait for their time
 SHOWS: Final = (
     ("own", "all but temporary"),
     ("waiting", "with messages"),
@@ -64,7 +65,6 @@ SHOWS: Final = (
     ("all", "all"),
 )
 BROWSED: Final = 50  # messages of a page
-ROWS: Final = 500  # of connections and consumers
 PAGES_MOST: Final = 10**8
 
 MISTAKES: Final = (Refused, InvalidOption, LimitExceeded)  # of who asks, not of a broker
@@ -93,7 +93,6 @@ class Pages:
             "/topics": self.queues,
             "/queue": self.queue,
             "/message": self.message,
-            "/connections": self.connections,
             "/explain": self.explain,
             "/where": self.where,
             "/schedule": self.schedule,
@@ -287,52 +286,6 @@ class Pages:
         ]
         facts = {"broker": broker, "name": name, "row": row, "headers": headers, "kind": kind, "body": body}
         return self.show(request, visitor, "message.html", str(row["userID"]), **facts)
-
-    async def connections(self, request: Request, visitor: Visitor) -> Response:
-        """Who is connected, who reads and who does not keep up."""
-        broker, desk = await self.desk(request, visitor)
-        connections = await desk.ask("broker", "describeConnections", 0, ROWS)
-        told = json.loads(
-            await desk.ask("broker", "listConsumers", '{"sortColumn":"messagesInTransit","sortOrder":"desc"}', 1, ROWS)
-        )
-        rows = [{**row, "client": row.get("client-id", ""), "user": row.get("login", "")} for row in connections]
-
-        def close(row: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
-            return [("close", {"broker": broker, "action": "close", "id": str(row["id"])})]
-
-        tables = [
-            Table(
-                "Connections",
-                [
-                    ("id", "Id", "mono"),
-                    ("peer", "From", ""),
-                    ("protocol", "Protocol", ""),
-                    ("client", "Client id", ""),
-                    ("user", "User", ""),
-                    ("listener", "Listener", ""),
-                ],
-                rows,
-                "Nobody is connected.",
-                None,
-                close,
-            ),
-            Table(
-                "Consumers",
-                [
-                    ("queue", "Queue", ""),
-                    ("clientID", "Client id", ""),
-                    ("remoteAddress", "From", ""),
-                    ("protocol", "Protocol", ""),
-                    ("messagesInTransit", "Unacknowledged", "n"),
-                    ("messagesDelivered", "Delivered", "n"),
-                    ("status", "Status", ""),
-                ],
-                told["data"],
-                "Nobody reads.",
-                ("queue", lambda row: link("/queue", broker=broker, name=row["queue"])),
-            ),
-        ]
-        return self.rows(request, visitor, "Connections", f"of {broker}", broker, tables, ask=[], live=True)
 
     async def explain(self, request: Request, visitor: Visitor) -> Response:
         """Say why messages of a destination wait."""

@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 from entrepot.base.errors import InvalidOption
 from entrepot.config.console import ConsolePlace, ConsoleRealm
 from entrepot.console.acts import Acts
+from entrepot.console.connected import Connected
 from entrepot.console.desk import Desks
 from entrepot.console.door import Door
 from entrepot.console.effective_pages import Effective
@@ -141,7 +142,7 @@ def application(console: Console) -> Starlette:
     tools = Tools(console.gate, console.watches, options.service, read_only=options.read_only)
     pages = Pages(console.gate, console.watches, read_only=options.read_only)
     looks = (Letters(pages), Subscriptions(pages), Network(pages), Standing(pages), Rights(pages), Effective(pages))
-    more = (*looks, ReportPages(pages, options.reports), Acts(pages), Exports(pages))
+    more = (*looks, Connected(pages), ReportPages(pages, options.reports), Acts(pages), Exports(pages))
     routes: list[BaseRoute] = [*tools.routes(), *pages.routes()]
     for each in more:
         routes += each.routes()
