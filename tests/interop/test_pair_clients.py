@@ -6,12 +6,15 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import socket
 import subprocess
 import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import core_clients
 import ours
@@ -28,6 +31,7 @@ from promised import History
 from promises import never
 
 stomp = pytest.importorskip("stomp")
+paho = pytest.importorskip("paho.mqtt.client")
 
 HAPROXY = shutil.which("haproxy") or ("/usr/sbin/haproxy" if Path("/usr/sbin/haproxy").exists() else "")
 KILLS = 2
@@ -41,6 +45,7 @@ class Pair:
         self.home = home
         self.openwire = [free_port(), free_port()]
         self.stomp = [free_port(), free_port()]
+        self.mqtt = [free_port(), free_port()]
         self.status = [free_port(), free_port()]
         self.brokers = [self._begin(0)]
         until(self.brokers[0].serves, "the first serves")
@@ -54,6 +59,8 @@ class Pair:
             self.home,
             "--listen",
             f"openwire://127.0.0.1:{self.openwire[place]}",
+            "--listen",
+            f"mqtt://127.0.0.1:{self.mqtt[place]}",
             port=self.stomp[place],
             status=self.status[place],
         )
@@ -229,13 +236,13 @@ defaults
     timeout connect 2s
     timeout client 60s
     timeout server 60s
-listen openwire
+listen clients
     bind 127.0.0.1:{front}
     balance first
     option tcp-check
     default-server inter 200ms fall 1 rise 1 on-marked-down shutdown-sessions
-    server a 127.0.0.1:{stomp[0]} check
-    server b 127.0.0.1:{stomp[1]} check
+    server a 127.0.0.1:{places[0]} check
+    server b 127.0.0.1:{places[1]} check
 listen status
     mode http
     bind 127.0.0.1:{web}
@@ -246,47 +253,104 @@ listen status
 """
 
 
-@pytest.mark.skipif(not HAPROXY, reason="HAProxy is not installed (Debian: haproxy)")
+through_haproxy = pytest.mark.skipif(not HAPROXY, reason="HAProxy is not installed (Debian: haproxy)")
+
+
+@contextmanager
+def proxied(pair: Pair, places: list[int], home: Path) -> Iterator[tuple[int, int]]:
+    """Run HAProxy as the documentation has it: TCP for clients, HTTP by /ready. Yields both ports."""
+    front, web = free_port(), free_port()
+    text = CONFIGURATION.format(front=front, web=web, places=places, status=pair.status)
+    (home / "haproxy.cfg").write_text(text)
+    with (home / "haproxy.log").open("wb") as log:
+        proxy = subprocess.Popen([HAPROXY, "-db", "-f", str(home / "haproxy.cfg")], stdout=log, stderr=log)
+    try:
+        yield front, web
+    finally:
+        proxy.terminate()
+        proxy.wait(10)
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+@through_haproxy
+def test_paho_and_its_session_follow_through_haproxy(pair: Pair, tmp_path: Path) -> None:
+    """What was published with QoS 1 before, while and after the master is killed comes to a session that stays."""
+    sent = [f"{turn}.{number}" for turn in range(KILLS) for number in range(300)]
+    found: list[str] = []
+
+    def dial(name: str, port: int) -> Any:
+        client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id=name, clean_session=False)
+        client.on_connect = lambda one, *_: one.subscribe("proxied/#", qos=1) if name == "reads" else None
+        client.on_message = lambda _one, _data, message: found.append(message.payload.decode())
+        client.reconnect_delay_set(0.1, 1)
+        client.connect("127.0.0.1", port)
+        client.loop_start()
+        return client
+
+    with proxied(pair, pair.mqtt, tmp_path) as (front, _):
+        until(lambda: listens(front), "HAProxy runs")
+        reads, writes = dial("reads", front), dial("writes", front)
+        subscribed = threading.Event()
+        reads.on_subscribe = lambda *_: subscribed.set()
+        try:
+            assert subscribed.wait(PATIENCE), "it is subscribed before anything is sent"
+            for turn in range(KILLS):
+                killing = threading.Thread(target=pair.kill)
+                killing.start()
+                told = [writes.publish("proxied/x", body, qos=1) for body in sent[turn * 300 : (turn + 1) * 300]]
+                until(lambda told=told: all(each.is_published() for each in told), "all are acknowledged", 60.0)
+                killing.join()
+            until(lambda: set(found) >= set(sent), "all have come", 60.0)
+        finally:
+            for client in (reads, writes):
+                client.disconnect()
+                client.loop_stop()
+    assert set(found) == set(sent)
+
+
+@through_haproxy
 def test_stomp_py_reconnects_through_haproxy(pair: Pair, tmp_path: Path) -> None:
     """The configuration of the documentation: TCP for clients, HTTP by /ready; what has no receipt is sent again."""
-    front, web = free_port(), free_port()
-    text = CONFIGURATION.format(front=front, web=web, stomp=pair.stomp, status=pair.status)
-    (tmp_path / "haproxy.cfg").write_text(text)
-    with (tmp_path / "haproxy.log").open("wb") as log:
-        proxy = subprocess.Popen([HAPROXY, "-db", "-f", str(tmp_path / "haproxy.cfg")], stdout=log, stderr=log)
     receipted: dict[str, bool] = {}
 
     class Listener(stomp.ConnectionListener):  # type: ignore[misc]
         def on_receipt(self, frame: object) -> None:
             receipted[frame.headers["receipt-id"]] = True  # type: ignore[attr-defined]
 
-    wire = stomp.Connection12([("127.0.0.1", front)], reconnect_attempts_max=1)
-    wire.set_listener("", Listener())
+    with proxied(pair, pair.stomp, tmp_path) as (front, web):
+        wire = stomp.Connection12([("127.0.0.1", front)], reconnect_attempts_max=1)
+        wire.set_listener("", Listener())
 
-    def deliver(body: str) -> None:
-        """Send until there is a receipt."""
-        end = time.monotonic() + PATIENCE
-        while body not in receipted:
-            assert time.monotonic() < end, f"no receipt for {body}"
+        def deliver(body: str) -> None:
+            """Send until there is a receipt."""
+            end = time.monotonic() + PATIENCE
+            while body not in receipted:
+                assert time.monotonic() < end, f"no receipt for {body}"
+                try:
+                    if not wire.is_connected():
+                        wire.connect(wait=True)
+                    wire.send("/queue/proxied", body, persistent="true", receipt=body)
+                except (stomp.exception.StompException, OSError):
+                    time.sleep(0.05)
+                    continue
+                while body not in receipted and wire.is_connected() and time.monotonic() < end:
+                    time.sleep(0.0005)
+
+        def served() -> str:
             try:
-                if not wire.is_connected():
-                    wire.connect(wait=True)
-                wire.send("/queue/proxied", body, persistent="true", receipt=body)
-            except (stomp.exception.StompException, OSError):
-                time.sleep(0.05)
-                continue
-            while body not in receipted and wire.is_connected() and time.monotonic() < end:
-                time.sleep(0.0005)
+                with urllib.request.urlopen(f"http://127.0.0.1:{web}/status", timeout=2) as answer:
+                    facts = json.load(answer)
+            except OSError:  # HAProxy answers 503 while neither is ready
+                return ""
+            return str(facts["broker"]) if facts["ready"] else ""
 
-    def served() -> str:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{web}/status", timeout=2) as answer:
-                facts = json.load(answer)
-        except OSError:  # HAProxy answers 503 while neither is ready
-            return ""
-        return str(facts["broker"]) if facts["ready"] else ""
-
-    try:
         until(lambda: served() == pair.brokers[pair.master].name, "HTTP leads to the master")
         for turn in range(KILLS):
             for number in range(100):
@@ -299,9 +363,6 @@ def test_stomp_py_reconnects_through_haproxy(pair: Pair, tmp_path: Path) -> None
             until(lambda: served() == pair.brokers[pair.master].name, "HTTP leads to the new master")
         wire.disconnect()
         found = drain(front, "/queue/proxied")
-    finally:
-        proxy.terminate()
-        proxy.wait(10)
     assert set(found) == {f"{turn}.{number}" for turn in range(KILLS) for number in range(400)}
     twice = [body for body, times in found.items() if times > 1]
     with never():

@@ -2,8 +2,8 @@
 
 Artemis' clients are told of the backup before they need it. One that shares a store opens no port, and its master has
 no connection to it; so it says in ``DIR/waiting/INSTANCE`` where clients would find it, and how often it has said so.
-The master looks once a second, on a thread of its own, since the directory may be on a server that hangs. A note counts
-while it changes, by the master's clock alone; one that does not for `FORGOTTEN` s is removed.
+The master looks once a second, on a thread of its own, since the directory may be on a server that hangs. Which note
+counts, and when it is removed, is decided in `ha/successors.py`.
 """
 
 from __future__ import annotations
@@ -12,25 +12,20 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from time import monotonic
-from typing import Final, NamedTuple
+from time import monotonic_ns
+from typing import Final
 
+from entrepot.base.environment import SECOND, Instant
 from entrepot.ha.lease import Record
+from entrepot.ha.successors import LOOK_EVERY, Connectors, Note, Roll, Saying, Telling
 from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE
 
 FOLDER: Final = "waiting"
-SAY_EVERY: Final = 1.0  # s
-LOOK_EVERY: Final = 1.0  # s
-FRESH: Final = 5.0  # s without a change after which nobody waits there any more
-FORGOTTEN: Final = 60.0
 NOTES_MAX: Final = 16
 OCTETS_MAX: Final = 4096
-
-Connectors = Mapping[str, str]
-"""Where clients find a broker when it serves: a URI for each cluster connection."""
 
 
 class Waits:
@@ -40,17 +35,13 @@ class Waits:
         self._folder: Final = directory / FOLDER
         self._mine: Final = mine
         self._connectors: Final = dict(connectors)
-        self._count = 0
-        self._next = 0.0
+        self._saying: Final = Saying()
 
     def say(self) -> None:
         """Say that it waits, if that is due. A disk that cannot be written is told later."""
-        at = monotonic()
-        if not self._connectors or at < self._next:
+        if not self._connectors or not self._saying.due(monotonic_ns()):
             return
-        self._next = at + SAY_EVERY
-        self._count += 1
-        text = json.dumps({"who": self._mine.name, "count": self._count, "connectors": self._connectors})
+        text = json.dumps({"who": self._mine.name, "count": self._saying.count, "connectors": self._connectors})
         draft = self._folder / f".{self._mine.instance}"
         with suppress(OSError):
             self._folder.mkdir(mode=OWNER_DIRECTORY, exist_ok=True)
@@ -60,52 +51,25 @@ class Waits:
 
     def over(self) -> None:
         """It waits no longer."""
-        if self._count:
+        if self._saying.count:
             with suppress(OSError):
                 (self._folder / self._mine.instance).unlink(missing_ok=True)
 
 
-class Note(NamedTuple):
-    """What stands in one note."""
-
-    who: str
-    said: int
-    connectors: Connectors
-
-
-class _Seen:
-    """A note as it was when it changed last."""
-
-    def __init__(self, note: Note, at: float, *, fresh: bool) -> None:
-        self.note: Final = note
-        self.at: Final = at
-        self.fresh: Final = fresh  # it changed while we looked on: who wrote it lives
-
-
-class Roll:
-    """The side of the master: which of those who wait clients are told of. Whom they know stays while he waits."""
+class Looking:
+    """The side of the master: reads the notes, and removes those that are too old."""
 
     def __init__(self, directory: Path) -> None:
         self._folder: Final = directory / FOLDER
-        self._seen: dict[str, _Seen] = {}
-        self._first = ""
+        self._roll: Final = Roll()
 
-    def look(self, at: float) -> Note | None:
-        """Read the notes at ``at``, s; return the one of who takes over, as far as known. May hang with the disk."""
-        found = _read(self._folder)
-        for name in [name for name in self._seen if name not in found]:
-            del self._seen[name]
-        for name, note in found.items():
-            seen = self._seen.get(name)
-            if seen is None or seen.note != note:
-                self._seen[name] = _Seen(note, at, fresh=seen is not None)
-            elif at - seen.at > FORGOTTEN:
-                with suppress(OSError):
-                    (self._folder / name).unlink(missing_ok=True)
-        waiting = [name for name, seen in self._seen.items() if seen.fresh and at - seen.at <= FRESH]
-        if self._first not in waiting:
-            self._first = min(waiting, default="")
-        return self._seen[self._first].note if self._first else None
+    def look(self, at: Instant) -> Note | None:
+        """Return the note of who takes over, as far as known at ``at``. May hang with the disk."""
+        note = self._roll.look(_read(self._folder), at)
+        for name in self._roll.forgotten:
+            with suppress(OSError):
+                (self._folder / name).unlink(missing_ok=True)
+        return note
 
 
 def _read(folder: Path) -> dict[str, Note]:
@@ -127,17 +91,16 @@ class Successors:
     """Looks who waits, as long as this broker serves. ``told``: is called on the loop when that is somebody else."""
 
     def __init__(self, directory: Path, told: Callable[[Connectors], object]) -> None:
-        self._roll: Final = Roll(directory)
+        self._looking: Final = Looking(directory)
         self._told: Final = told
         self._loop: Final = asyncio.get_running_loop()
         self._ends: Final = threading.Event()
-        self._who = ""
-        self._known: Connectors = {}
+        self._telling: Final = Telling()
         threading.Thread(target=self._run, name="entrepot-waiting", daemon=True).start()
 
     def known(self) -> str:
         """Return the name of the broker that clients are told of; "" for none."""
-        return self._who
+        return self._telling.who
 
     def stop(self) -> None:
         """Look no more; a look that hangs is left behind."""
@@ -145,19 +108,14 @@ class Successors:
 
     def _run(self) -> None:
         while not self._ends.is_set():
-            note = self._roll.look(monotonic())
+            note = self._looking.look(monotonic_ns())
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._found, note)
-            self._ends.wait(LOOK_EVERY)
+            self._ends.wait(LOOK_EVERY / SECOND)
 
     def _found(self, note: Note | None) -> None:
-        if self._ends.is_set():
-            return
-        self._who = "" if note is None else note.who
-        connectors: Connectors = {} if note is None else note.connectors
-        if connectors != self._known:
-            self._known = connectors
-            self._told(connectors)
+        if not self._ends.is_set() and self._telling.news(note):
+            self._told(self._telling.known)
 
 
 class Waiting:

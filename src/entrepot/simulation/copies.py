@@ -15,6 +15,7 @@ from entrepot.base.errors import CorruptJournal, EntrepotError, Refused
 from entrepot.ha import candidate
 from entrepot.ha.failback import Returns
 from entrepot.ha.fence import LeaseFence
+from entrepot.ha.fitting import identity
 from entrepot.ha.follower import Fetched, Follower, Host
 from entrepot.ha.lease import EITHER, PRIMARY, Grant, LeaseOptions, Record
 from entrepot.ha.mirror import Mirror
@@ -26,7 +27,7 @@ from entrepot.ha.standing import Standing, read_standing
 from entrepot.ha.stream import HELLO, REFUSED, Frames, greeting
 from entrepot.journal.index import segment_range
 from entrepot.journal.inspect import Damage, damages
-from entrepot.journal.log import JournalCore, JournalOptions, Waiter
+from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.ports import SCRATCH
 from entrepot.model.message import Message, language
 from entrepot.simulation.coinciding import is_copied, is_read_soon
@@ -36,6 +37,7 @@ from entrepot.simulation.reads import Reads
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.replica_bugs import REPLICAS, REPLICATIONS, STANDINGS
 from entrepot.simulation.shared import LeaseThread, Process, Service, copied
+from entrepot.simulation.told import Told
 from entrepot.simulation.wires import End, Network, Wire
 from entrepot.simulation.world import World
 
@@ -94,6 +96,10 @@ class Scene:
     def is_live(self, number: int) -> bool:
         """Say whether a message that a primary finds is still to be read."""
         return number not in self.settling
+
+    def options_of(self, part: str) -> ReplicationOptions:
+        """Return how a broker that plays ``part`` replicates its store."""
+        return self.options
 
     def sharing(self, part: str) -> SharedStoreOptions:
         """Return what a broker is told that plays ``part``."""
@@ -368,7 +374,9 @@ class Following:
         self.replica = made(self.copy.disk, self.copy.standing, self.copy, send, self.copy.disk.elsewhere)
         self.replica.wants_back = self.copy.part == PRIMARY
         self.replica.expects = expects
-        send(greeting(HELLO, self.replica.greeting(self.copy.name)))
+        facts = self.replica.greeting(self.copy.name)
+        facts.update(identity(self.all.options_of(self.copy.part)))
+        send(greeting(HELLO, facts))
 
     def _send(self, wire: Wire, life: int, octets: bytes) -> None:
         if life == self.copy.life:
@@ -424,7 +432,12 @@ class Primary(Host):
         made = REPLICATIONS.get(self.all.planted, Replication)
         store = copy.standing.store = self.all.identity(copy.standing)
         self.replication: Final = made(
-            self.mirror, self, self.all.options, copy=copy.standing.copy, name=copy.name, store=store
+            self.mirror,
+            self,
+            self.all.options_of(copy.part),
+            copy=copy.standing.copy,
+            name=copy.name,
+            store=store,
         )
         options = JournalOptions(node="node", segment_bytes=8192, epoch=epoch, segments_min=2, batch_bytes=2048)
         self.journal: Final = JournalCore(self.mirror, options)
@@ -511,7 +524,7 @@ class Primary(Host):
         self.journal.store(made, [queue])
         if number in self.all.bodies:
             self.journal.overflow.release(number)  # from here on the message holds it
-        self.journal.confirm(Promise(self, "stored"), str(number).encode())
+        self._promise(number, "stored")
         self.live[number] = queue
 
     def _large(self, made: Message, number: int) -> None:
@@ -528,7 +541,10 @@ class Primary(Host):
         queue = self.live.pop(number)
         self.all.settling[number] = True
         self.journal.settle(number, queue)
-        self.journal.confirm(Promise(self, "settled"), str(number).encode())
+        self._promise(number, "settled")
+
+    def _promise(self, number: int, what: str) -> None:
+        self.journal.confirm(Told(partial(self.all.promised, self.copy.name, self.epoch, number, what)), b"")
 
     # -- replicas ------------------------------------------------------------------------------------------------------
 
@@ -581,19 +597,3 @@ class Primary(Host):
         self.journal.close()
         self.replication.end()
         self.copy.later(100 * MILLISECOND, lambda: self.copy.lease.release(then))
-
-
-class Promise(Waiter):
-    """Somebody who is told that something is kept."""
-
-    def __init__(self, primary: Primary, what: str) -> None:
-        self.primary = primary
-        self.what = what
-
-    def stored(self, token: bytes) -> None:
-        """It is."""
-        primary = self.primary
-        primary.all.promised(primary.copy.name, primary.epoch, int(token), self.what)
-
-    def store_failed(self, token: bytes, error: EntrepotError) -> None:
-        """It may be, or not."""

@@ -3,6 +3,13 @@
 What decides in each is what `simulation/copies.py` has: the product. This is what differs from brokers of one store
 alone: where other primaries answer as well, whose process ends with whose, and what a backup with ``<scale-down>``
 does with what it took over.
+
+The last is a model (`Empties`). It keeps the drain's promises and plays what may break them: nothing moves while no
+other copy would know of it; a message is settled here once the target has confirmed it, under an id by which the target
+knows one that comes again; what was on its way when its giver ended may be in both stores. It has not the drain's
+bindings, its bridges over CORE, its notes in the journal, nor a target that changes: those are the product's in
+`--clusters --drains` (`simulation/drained.py`), and processes that are killed in the middle of it in
+`tests/shell/test_pair_scale_down.py`. Of the product here are the lease, the replication, the journal, and who hosts.
 """
 
 from __future__ import annotations
@@ -12,17 +19,16 @@ from functools import partial
 from typing import Final
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
-from entrepot.base.errors import EntrepotError
 from entrepot.cluster.clusters.hosted import Hosted
 from entrepot.core.records import KIND_DUPLICATE
 from entrepot.ha.follower import Follower
 from entrepot.ha.lease import BACKUP, PRIMARY
 from entrepot.ha.standing import Standing
-from entrepot.journal.log import Waiter
 from entrepot.simulation.copies import NUMBER_SHIFT, Copy, Primary
 from entrepot.simulation.hosted_ledger import OneStore
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.shelves import SimulatedShelf
+from entrepot.simulation.told import Told
 
 RESTARTED_AFTER: Final = 2 * SECOND
 GIVEN_UP: Final = 0.2  # of the deaths of a process that is hosted: they were too many in a row
@@ -112,7 +118,7 @@ class Serves(Primary):
             self.journal.put(KIND_DUPLICATE, key, b"")
             self.journal.end()
             self.ids[key] = True
-        self.journal.confirm(_Taken(then), b"")
+        self.journal.confirm(Told(then), b"")
         self.journal.flush()
 
 
@@ -174,20 +180,6 @@ class Empties(Primary):
             self.copy.lease.candidate.gave_back = True
             self.all.gives_back(self.copy, follower.copy)
             self.copy.later(self.copy.lots.skewed(MICROSECOND, 10 * MILLISECOND), self.copy.stop)
-
-
-class _Taken(Waiter):
-    """Who gave a message away."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        self.then = then
-
-    def stored(self, token: bytes) -> None:
-        """It is here."""
-        self.then()
-
-    def store_failed(self, token: bytes, error: EntrepotError) -> None:
-        """It may be, or not."""
 
 
 class Member(Copy):

@@ -9,6 +9,7 @@ from entrepot.base.environment import Instant
 from entrepot.ha.candidate import Candidate, Effect, Memory, Sight, State
 from entrepot.ha.lease import EITHER, Record, Rules, Watch
 from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.successors import Note, Roll, Saying, Telling
 
 PLANTED: Final = (
     "no fence",  # what is on disk is confirmed without a look at the lease
@@ -25,6 +26,13 @@ PLANTED: Final = (
     "misses who came and went",  # a challenger does not ask the store whether there was a master between two looks
     "claims leave no line",  # the epoch of a claim is noted when it was won only
     "takes a doubt for a yes",  # a claim that was not answered is taken for one that was carried out
+    "what was left counts",  # clients are told of somebody who is gone, whose note was there before
+    "a note counts for ever",  # clients are told of somebody who died while he waited
+    "another one each time",  # of two who wait clients are told of the first by name, whoever they know
+    "old notes stay",  # of each process that ever waited
+    "told again and again",  # clients are told of whom they know
+    "nobody is no news",  # clients are not told that nobody waits any more
+    "said once",  # who waits says so when it begins
 )
 
 
@@ -101,6 +109,60 @@ class _TakesDoubtForYes(Candidate):
             return self.swapped(self.version + 1, now)
         return super().unanswered(now)
 
+
+class _TrustsWhatWasLeft(Roll):
+    def _compare(self, name: str, note: Note, at: Instant) -> None:
+        if name not in self._seen:
+            super()._compare(name, note._replace(said=-1), at)
+        super()._compare(name, note, at)
+
+
+class _NeverEnds(Roll):
+    def _choose(self, waiting: list[str]) -> str:
+        return super()._choose([name for name, seen in self._seen.items() if seen.fresh])
+
+
+class _Fickle(Roll):
+    def _choose(self, waiting: list[str]) -> str:
+        return min(waiting, default="")
+
+
+class _Hoards(Roll):
+    def look(self, found: Mapping[str, Note], at: Instant) -> Note | None:
+        note = super().look(found, at)
+        self.forgotten = []
+        return note
+
+
+class _Repeats(Telling):
+    def news(self, note: Note | None) -> bool:
+        super().news(note)
+        return True
+
+
+class _KeepsQuiet(Telling):
+    def news(self, note: Note | None) -> bool:
+        return note is not None and super().news(note)
+
+
+class _SaysOnce(Saying):
+    def due(self, at: Instant) -> bool:
+        return not self.count and super().due(at)
+
+
+ROLLS: Final[Mapping[str, type[Roll]]] = {
+    "what was left counts": _TrustsWhatWasLeft,
+    "a note counts for ever": _NeverEnds,
+    "another one each time": _Fickle,
+    "old notes stay": _Hoards,
+}
+
+TELLINGS: Final[Mapping[str, type[Telling]]] = {
+    "told again and again": _Repeats,
+    "nobody is no news": _KeepsQuiet,
+}
+
+SAYINGS: Final[Mapping[str, type[Saying]]] = {"said once": _SaysOnce}
 
 BUGS: Final[Mapping[str, type[Candidate]]] = {
     "epoch reused": _ReusesEpochs,

@@ -7,6 +7,7 @@ will read. A disk may hang for longer than a lease, for one machine or for all, 
 
 In half of the pairs one member is a primary and the others are backups (artemis.md 2.2): a store that was paused is
 left to the primary, one that an active backup was asked for is given back, and in the end the primary serves again.
+Who waits leaves notes, and whom clients are told of must be one who waits (`simulation/noted.py`).
 ``planted`` names a bug of `pair_bugs.py` that a run is to be made with, to see that it would be found.
 """
 
@@ -20,6 +21,7 @@ from entrepot.ha import candidate
 from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, Grant, LeaseOptions, Record, Rules
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.role import Effect, Role, RoleCore, Signal
+from entrepot.simulation.noted import Noted, Noting
 from entrepot.simulation.pair_bugs import BUGS, PLANTED
 from entrepot.simulation.shared import Disk, LeaseThread, Process, Service, Store, copied
 from entrepot.simulation.world import World
@@ -52,6 +54,7 @@ class Member(Process):
         self.numbers = 0
         self.writing = 0
         self.ports = False
+        self.noting = Noting(self.pair.noted, self)
         self.later(self.lots.skewed(MICROSECOND, 50 * MILLISECOND), self.standby.wake)
 
     def crash(self) -> None:
@@ -63,11 +66,17 @@ class Member(Process):
         self.world.count("crashes")
         self.world.later(self.lots.skewed(MILLISECOND, 5 * SECOND), self.start)
 
+    @property
+    def waits(self) -> bool:
+        """Say whether it waits for the store."""
+        return self.alive and self.role.role is Role.BACKUP and not self.role.ended
+
     # -- the lease -----------------------------------------------------------------------------------------------------
 
     def won(self, grant: Grant) -> None:
         """Look whether it may have the store, and serve."""
         pair = self.pair
+        self.noting.over()
         reserved, given_at = pair.reserved_before.pop(self.standby.record.instance, ("", 0))
         if self.part == BACKUP and reserved == Rules.PAUSED:
             self.world.violation(f"{self.name} takes the store that its primary has paused")
@@ -129,6 +138,7 @@ class Member(Process):
         elif effect is Effect.OPEN_PORTS:
             self.ports = True
             self.world.count("masters")
+            self.noting.serve()
             self._serve()
         elif effect is Effect.CLOSE_PORTS:
             self.later(self.lots.skewed(MICROSECOND, 300 * MILLISECOND), lambda: self._close_ports(rest))
@@ -318,6 +328,7 @@ class Pair:
             self.service.disk = self.disk
         self.more = self.world.lots("more faults")
         self.deletions = self.world.lots("deletions")
+        self.noted = Noted(self.world, self.disk, planted)
         self.prepare()
         self.members: list[Member] = []
         for number in range(self.lots.between(2, 3)):
@@ -341,7 +352,16 @@ class Pair:
         backups = [member for member in self.members if member.ports and member.part == BACKUP]
         if not self.world.violations and self.parted and self.allow_failback and backups:
             self.world.violation("it is calm, and the primary does not have its store back")
+        if not self.world.violations:
+            self._see_who_is_told()
         return self.world.violations
+
+    def _see_who_is_told(self) -> None:
+        """Clients know of one who waits, if there is any."""
+        waiting = [member.name for member in self.members if member.waits]
+        for member in self.members:
+            if member.ports and not member.paused:
+                member.noting.judge(waiting)
 
     def _befall(self) -> None:
         if not self.trouble:

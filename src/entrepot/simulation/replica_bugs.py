@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from entrepot.base.environment import Instant, WallTime
 from entrepot.ha.catchup import CatchUp
@@ -14,7 +14,7 @@ from entrepot.ha.lease import Record
 from entrepot.ha.replica import Replica
 from entrepot.ha.replication import Replication
 from entrepot.ha.standing import Standing
-from entrepot.ha.stream import JOIN, LACKS, PROBE, SAME, Frame, encode
+from entrepot.ha.stream import JOIN, LACKS, LAYOUT, PROBE, SAME, Frame, encode
 
 PLANTED: Final = (
     "confirmed before the replica's sync",  # received is taken for synced
@@ -43,6 +43,13 @@ PLANTED: Final = (
     "gives back before it is in sync",  # the primary gets its store while its copy is made
     "gives back for ever",  # a primary that dies again and again gets its store each time
     "forgets that it gave back",  # how often is not on disk, and the process that gives back ends
+    "any store is taken",  # what another broker has is made a copy of this one, and gone
+    "any group is taken",  # a replica of another pair is a copy that counts
+    "two may own a store",
+    "a longer history is taken",  # a primary that is out of date overwrites what came after it
+    "a copy made by hand is taken",  # who has the primary's own name is never waited for
+    "any layout is taken",
+    "who has nothing is refused",
 )
 
 
@@ -208,6 +215,51 @@ class _Forgetful(Returns):
         self.over = True
 
 
+class _Credulous(Replication):
+    """Reads something else in a greeting than it says."""
+
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def greeted(self, link: Link, facts: Mapping[str, Any], now: Instant) -> Follower:
+        return super().greeted(link, {**facts, **self.seen_as(facts)}, now)
+
+
+class _TakesAnyStore(_Credulous):
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {"store": self.store}
+
+
+class _TakesAnyGroup(_Credulous):
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {"group": None}
+
+
+class _TakesOwners(_Credulous):
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {"owns": False}
+
+
+class _TakesYounger(_Credulous):
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {"seen": 0}
+
+
+class _TakesTwins(_Credulous):
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {"copy": f"{facts['copy']} of {facts['name']}"} if facts.get("copy") == self.copy else {}
+
+
+class _TakesAnyLayout(_Credulous):
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {"layout": LAYOUT}
+
+
+class _RefusesWhoHasNothing(_Credulous):
+    def seen_as(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        return {} if facts["files"] else {"store": "none"}
+
+
 class _SaysSame(Replica):
     def _probed(self, frame: Frame) -> None:
         assert frame.kind == PROBE
@@ -261,6 +313,13 @@ REPLICATIONS: Final[Mapping[str, type[Replication]]] = {
     "counts although it differs": _Forgives,
     "damage is copied": _Trusting,
     "gives back before it is in sync": _GivesEarly,
+    "any store is taken": _TakesAnyStore,
+    "any group is taken": _TakesAnyGroup,
+    "two may own a store": _TakesOwners,
+    "a longer history is taken": _TakesYounger,
+    "a copy made by hand is taken": _TakesTwins,
+    "any layout is taken": _TakesAnyLayout,
+    "who has nothing is refused": _RefusesWhoHasNothing,
 }
 
 RETURNS: Final[Mapping[str, type[Returns]]] = {

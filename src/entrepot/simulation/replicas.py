@@ -6,7 +6,8 @@ nothing that was confirmed to be settled; large bodies too; and when it is calm 
 in sync, and all of them have the same files, octet by octet. Copies are compared while all this goes on
 (`ha/comparison.py`): nothing is found then that is not there, and a bit that is turned over in the calm is mended. One
 that is turned over in the primary's store is found when replicas connect anew, and never copied over what they have.
-In half of the runs the store is one broker's, and others give it back: to who is in sync, and not for ever.
+In half of the runs the store is one broker's, and others give it back: to who is in sync, and not for ever. In some,
+strangers connect (`simulation/strangers.py`): who does not fit is refused, with the reason, and nothing comes of it.
 
 ``planted`` names a bug of `replica_bugs.py` that a run is to be made with, to see that it would be found.
 """
@@ -26,6 +27,7 @@ from entrepot.ha.standing import RECEIVED, SYNCED, Standing
 from entrepot.simulation.copies import Copy, Primary, Scene
 from entrepot.simulation.kept import Kept
 from entrepot.simulation.replica_bugs import PLANTED, RETURNS
+from entrepot.simulation.strangers import Strangers
 from entrepot.simulation.world import World
 
 __all__ = ["PLANTED", "Replicas"]
@@ -38,6 +40,7 @@ ROT_AFTER: Final = 8 * SECOND
 
 LOOKS: Final = 0.3  # of the faults: all eligible copies are read as after a crash, first
 
+STRANGE: Final = 0.4  # of the runs: others connect, too
 
 DAMAGE_AFTER: Final = 14 * SECOND
 """Of the calm: all are in sync by then."""
@@ -158,13 +161,8 @@ class Replicas(Kept):
         self.lots = self.world.lots("faults")
         self.lease = LeaseOptions(self.lots.one_of((SECOND, 2 * SECOND)))
         count = self.lots.between(2, 3)
-        self.options = ReplicationOptions(
-            confirm=RECEIVED if self.lots.chance(0.3) else SYNCED,
-            copies_min=self.lots.between(1, 2),
-            patience=self.lots.between(1, 3) * SECOND,
-            window=self.lots.skewed(500, 1_000_000),
-            bandwidth=self.lots.one_of((0, 0, 100_000)),
-        )
+        self.belonging = self.world.lots("belonging")
+        self.options, self.owner = self._draw_options()
         self.coincide = self.world.lots("coincidences").chance(0.15)
         self.parts = self.world.lots("parts")
         self.parted = self.parts.chance(0.5)  # the store is the first one's, as with Artemis
@@ -176,10 +174,37 @@ class Replicas(Kept):
             self.copies.append(Copy(self, f"broker{number}", self._part(number)))
         self.corners = self.world.lots("corners")
         self.comparing = Comparing(self)
+        self.strangers = Strangers(self) if self.belonging.chance(STRANGE) else None
         if self.parted and self.parts.chance(0.6):
             self.world.later(self.parts.between(SECOND, 3 * SECOND), self._die_again)
         self.world.later(self.lots.skewed(MILLISECOND, 3 * SECOND), self._befall)
         self.world.later(self.corners.between(2 * SECOND, 6 * SECOND), self._corner)
+
+    def _draw_options(self) -> tuple[ReplicationOptions, ReplicationOptions]:
+        """Return how the store is replicated by others, and by the broker whose it is."""
+        confirm = RECEIVED if self.lots.chance(0.3) else SYNCED
+        copies_min = self.lots.between(1, 2)
+        patience = self.lots.between(1, 3) * SECOND
+        window = self.lots.skewed(500, 1_000_000)
+        bandwidth = self.lots.one_of((0, 0, 100_000))
+        group = self.belonging.one_of(("", "orders"))
+
+        def made(*, owns: bool) -> ReplicationOptions:
+            return ReplicationOptions(
+                confirm=confirm,
+                copies_min=copies_min,
+                patience=patience,
+                window=window,
+                bandwidth=bandwidth,
+                group=group,
+                owns=owns,
+            )
+
+        return made(owns=False), made(owns=True)
+
+    def options_of(self, part: str) -> ReplicationOptions:
+        """Return how a broker that plays ``part`` replicates its store."""
+        return self.owner if part == PRIMARY else self.options
 
     def run(self, length: Duration = 50 * SECOND) -> list[str]:
         """Let it run, faults first, calm at the end; return what went wrong."""
@@ -249,6 +274,8 @@ class Replicas(Kept):
 
     def _at_the_end(self) -> None:
         self.comparing.look()
+        if self.strangers is not None:
+            self.strangers.judge()
         serving = [each for each in self.copies if each.primary is not None and each.primary.open]
         if len(serving) != 1:
             self.world.violation(f"it is calm, and {len(serving)} serve")

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from entrepot.base.environment import SECOND
 from entrepot.ha.lease import Record
+from entrepot.ha.successors import FORGOTTEN, FRESH
 from entrepot.io import waiting
-from entrepot.io.waiting import FOLDER, FORGOTTEN, FRESH, NOTES_MAX, OCTETS_MAX, Roll, Waits
+from entrepot.io.waiting import FOLDER, NOTES_MAX, OCTETS_MAX, Looking, Waits
 
 PLACES = {"pair": "tcp://b:61616"}
 
 
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.at = 100.0
-        monkeypatch.setattr(waiting, "monotonic", lambda: self.at)
+        self.at = 100 * SECOND
+        monkeypatch.setattr(waiting, "monotonic_ns", lambda: self.at)
 
 
 @pytest.fixture
@@ -30,22 +32,22 @@ def waits(folder: Path, name: str) -> Waits:
 
 
 def test_who_waits_is_known_once_it_says_so_again_and_until_it_says_nothing(tmp_path: Path, clock: Clock) -> None:
-    beta, roll = waits(tmp_path, "beta"), Roll(tmp_path)
+    beta, roll = waits(tmp_path, "beta"), Looking(tmp_path)
     assert roll.look(clock.at) is None
     beta.say()
     assert roll.look(clock.at) is None, "it may be left from somebody who is gone"
     beta.say()
     assert roll.look(clock.at) is None, "it says so once a second"
-    clock.at += 1
+    clock.at += SECOND
     beta.say()
     note = roll.look(clock.at)
     assert note is not None
     assert (note.who, note.connectors) == ("beta", PLACES)
     assert roll.look(clock.at + FRESH) == note
-    assert roll.look(clock.at + FRESH + 0.1) is None
-    roll.look(clock.at + FORGOTTEN + 0.1)
+    assert roll.look(clock.at + FRESH + 1) is None
+    roll.look(clock.at + FORGOTTEN + 1)
     assert list((tmp_path / FOLDER).iterdir()) == [], "nobody else would remove it"
-    clock.at += 100
+    clock.at += 100 * SECOND
     beta.say()
     roll.look(clock.at)
     beta.over()
@@ -54,14 +56,14 @@ def test_who_waits_is_known_once_it_says_so_again_and_until_it_says_nothing(tmp_
 
 
 def test_whom_clients_know_stays_while_it_waits(tmp_path: Path, clock: Clock) -> None:
-    both, roll = [waits(tmp_path, "gamma")], Roll(tmp_path)
+    both, roll = [waits(tmp_path, "gamma")], Looking(tmp_path)
     found = []
     for _ in range(4):
         for one in both:
             one.say()
         note = roll.look(clock.at)
         found.append(note and note.who)
-        clock.at += 1
+        clock.at += SECOND
         if len(both) == 1 and note:
             both.append(waits(tmp_path, "beta"))
     assert found == [None, "gamma", "gamma", "gamma"]

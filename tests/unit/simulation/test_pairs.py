@@ -22,6 +22,7 @@ def test_never_two_epochs_acknowledge(block: int) -> None:
             counts[what] = counts.get(what, 0) + count
     for what in (
         "acknowledged",
+        "clients told who waits",
         "crashes",
         "given back",
         "hangs",

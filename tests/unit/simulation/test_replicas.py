@@ -28,6 +28,13 @@ FOUND_BY = {
     "gives back before it is in sync": 30,
     "gives back for ever": 57,
     "forgets that it gave back": 57,
+    "any store is taken": 0,
+    "any group is taken": 2,
+    "two may own a store": 8,
+    "a longer history is taken": 0,
+    "a copy made by hand is taken": 0,
+    "any layout is taken": 0,
+    "who has nothing is refused": 0,
 }
 """A seed that finds it soon; `REPLICA_SEEDS=300` looks for all of them."""
 
@@ -49,6 +56,9 @@ def test_what_is_confirmed_is_in_every_copy_that_counts() -> None:
         "primaries",
         "compared: same",
         "compared: differs",
+        "strangers: fits",
+        "strangers: has another store",
+        "strangers: has a longer history",
     ):
         assert counts.get(what, 0) > 0, f"no seed had any {what}"
 
