@@ -124,7 +124,10 @@ class DeadLetters:
             target = Target(name, UNTYPED)
             self.table.resolve(target)
             if not target.choice.is_empty():
-                hand_out(self.host, letter, target.choice.choose(letter))
+                queues = target.choice.choose(letter)
+                for key, ids in (target.choice.routes or {}).items():  # to queues of other nodes
+                    letter.mark(key, ids)
+                hand_out(self.host, letter, queues)
                 return
         hand_out(self.host, letter, [self.place(name)])
 

@@ -16,7 +16,7 @@ from entrepot.cluster.flow import NO_CREDIT
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.sending.handing import hand_out
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.model.origins import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 from kit import Reader
@@ -289,6 +289,19 @@ def test_what_expires_on_its_way_goes_where_its_own_address_says() -> None:
     rare = reader.deliveries[0].message.need_rare()
     assert (rare.annotations[ORIGINAL_ADDRESS], rare.annotations[ORIGINAL_QUEUE]) == ("Q", "")
     assert reader.deliveries[0].message.marked(f"{ROUTE_TO}{store}") is None
+
+
+def test_what_expired_on_another_node_comes_to_its_reader() -> None:
+    world, (a, b) = joined(2, policies={"Q": {"expiry_address": "late", "dead_letter_routed": True}})
+    over = a.rig.reader("late")
+    world.wait(50)
+    broker = b.rig.broker
+    queue = broker.queues.need(Destination("Q", ANYCAST))
+    message = broker.ids.renumbered(b.message("Q", 1))
+    message.expiration = broker.wall + 300
+    b.act(lambda: hand_out(broker, message, [queue]))
+    world.wait(3_000)
+    assert (stored(b), numbers(over)) == (0, [1])
 
 
 def test_little_waits_for_a_node_that_is_slow() -> None:
