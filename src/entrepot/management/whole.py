@@ -41,9 +41,12 @@ EVERYWHERE: Final = (
     *("setMessageCounterSamplePeriod", "setMessageCounterMaxDayCount"),
     *("resetAllMessageCounterHistories", "resetMessagesAdded", "resetMessagesAcknowledged", "resetMessagesExpired"),
     *("resetMessagesKilled", "closeConnectionsForUser", "closeConnectionsForAddress"),
-    "closeConsumerConnectionsForAddress",
+    *("closeConsumerConnectionsForAddress", "deliverScheduledMessages"),
+    *("commitPreparedTransaction", "rollbackPreparedTransaction"),
 )
-"""What is done at each process."""
+"""What is done at each process; a prepared transaction is ended wherever it was prepared."""
+ANYWHERE: Final = ("sendMessage",)
+"""What one process does for all: what is sent there is read at any of them."""
 SUMS: Final = (
     *("connectionCount", "sessionCount", "totalConnectionCount", "totalSessionCount", "addressMemoryUsage"),
     *("globalMaxSize", "totalMessageCount", "totalConsumerCount", "totalMessagesAdded", "totalMessagesAcknowledged"),
@@ -87,7 +90,10 @@ class Whole:
     async def ask(self, resource: str, operation: str, *values: object) -> Any:
         """Return the result of an operation. Raises what a process refused; Unreachable, where one is away."""
         if operation in SAME:
-            return await self._first().ask(resource, operation, *values)
+            return (await self._at_first(resource, operation, values))[1]
+        if operation in ANYWHERE:
+            number, answer = await self._at_first(resource, operation, values)
+            return f"{number}:{answer}"
         if LOOKS.match(operation):
             return await self._look(resource, operation, values)
         if self.failures:
@@ -173,14 +179,17 @@ class Whole:
         """Return a page of the connections of all, process by process."""
         begin, end = int(str(skip)), int(str(skip)) + int(str(most))
         rows: list[Row] = []
-        for number, part in self.parts.items():
+
+        async def add(number: int, part: Asker) -> None:
             at = 0
             while len(rows) < end:
                 page = await part.ask("broker", "describeConnections", at, PAGE)
-                rows += [{**joining.of_process(number, row), "id": f"{number}:{row['id']}"} for row in page]
+                rows.extend({**joining.of_process(number, row), "id": f"{number}:{row['id']}"} for row in page)
                 at += len(page)
                 if len(page) < PAGE:
                     break
+
+        await self._in_turn(add)
         return rows[begin:end]
 
     async def _page(self, operation: str, values: tuple[object, ...]) -> str:
@@ -189,19 +198,34 @@ class Whole:
         page, size = (int(str(one)) for one in (*values[1:3], *(1, PAGE_MOST)[len(values[1:3]) :]))
         size = PAGE_MOST if size < 1 else min(size, PAGE_MOST)
         found: dict[int, list[Row]] = {}
-        for number, part in self.parts.items():
+
+        async def add(number: int, part: Asker) -> None:
             rows = found.setdefault(number, [])
             while len(rows) < ROWS_MOST:
                 told = json.loads(await part.ask("broker", operation, options, len(rows) // PAGE_MOST + 1, PAGE_MOST))
                 rows += told["data"]
                 if len(told["data"]) < PAGE_MOST:
                     break
+
+        await self._in_turn(add)
         if operation in ("listQueues", "listAddresses"):
             joined = joining.parted(found, "name")
         else:
             joined = [joining.named(number, row) for number, rows in found.items() for row in rows]
         begin = (max(1, page) - 1) * size
         return json.dumps({"data": joined[begin : begin + size], "count": len(joined)})
+
+    async def _in_turn(self, look: Callable[[int, Asker], Awaitable[None]]) -> None:
+        """Look at one process after the other; one that goes meanwhile is named. Raises Unreachable: none is left."""
+        answered = False
+        for number, part in self.parts.items():
+            try:
+                await look(number, part)
+                answered = True
+            except (Unreachable, TimeoutError) as error:
+                self.failures[number] = str(error)
+        if not answered:
+            raise Unreachable("no process answers", remedy="see the log")
 
     async def _attribute(self, resource: str, operation: str, name: str) -> Any:
         """Return one attribute, of which each process tells its part."""
@@ -322,6 +346,23 @@ class Whole:
 
     def _first(self) -> Asker:
         return next(iter(self.parts.values()))
+
+    async def _at_first(self, resource: str, operation: str, values: tuple[object, ...]) -> tuple[int, Any]:
+        """Return which process did it, the first that answers and has what it is about, and its answer.
+
+        Raises InvalidDestination where none has it, and Unreachable. It is not tried again where it may have been done.
+        """
+        missing: EntrepotError | None = None
+        for number, part in self.parts.items():
+            try:
+                return number, await part.ask(resource, operation, *values)
+            except InvalidDestination as error:
+                missing = error
+            except (Unreachable, TimeoutError) as error:
+                self.failures[number] = str(error)
+                if operation in ANYWHERE:
+                    raise
+        raise missing or Unreachable("no process answers", remedy="see the log")
 
     def _named(self, text: str, operation: str) -> tuple[int, str]:
         """Return process and number of what lists name as PROCESS:NUMBER. Raises Refused."""

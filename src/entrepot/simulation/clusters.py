@@ -18,7 +18,8 @@ from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.contact import Contact
 from entrepot.cluster.clusters.contact import Effect as ContactEffect
 from entrepot.cluster.clusters.draining import Drain
-from entrepot.cluster.clusters.remotes import NODE_CHARACTERS, STORE_PREFIX
+from entrepot.cluster.clusters.remotes import NODE_CHARACTERS
+from entrepot.core.addressing.binding import STORE_PREFIX
 from entrepot.core.broker import BrokerCore
 from entrepot.journal.log import Waiter
 from entrepot.model.message import Message

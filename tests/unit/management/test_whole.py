@@ -155,6 +155,50 @@ def test_one_that_goes_meanwhile_is_left_out_and_named() -> None:
     assert "lost" in made.failures[1]
 
 
+def listed(*mine: str) -> Any:
+    """Return what answers a list in pages, as Artemis has it."""
+    return lambda options, page, size: json.dumps(
+        {"data": [{"connectionID": one} for one in mine] if page == 1 else [], "count": len(mine)}
+    )
+
+
+def test_lists_of_all_leave_out_one_that_goes_meanwhile_and_name_it() -> None:
+    gone = Unreachable("the connection is lost")
+    made = told(Told(describeConnections=gone), Told(describeConnections=[{"id": "1"}]))
+    assert [one["id"] for one in ask(made, "broker", "describeConnections", 0, 500)] == ["1:1"]
+    assert "lost" in made.failures[0]
+    made = told(Told(listConnections=listed("1")), Told(listConnections=TimeoutError("it is slow")))
+    assert json.loads(ask(made, "broker", "listConnections", "", 1, 2))["count"] == 1
+    assert "slow" in made.failures[1]
+    with pytest.raises(Unreachable, match="no process answers"):
+        ask(told(Told(describeConnections=gone), Told(describeConnections=gone)), "broker", "describeConnections", 0, 5)
+
+
+def test_what_all_answer_alike_is_asked_of_the_first_that_answers() -> None:
+    made = told(Told(describeUsers=Unreachable("it is gone")), Told(describeUsers=["u"]))
+    assert ask(made, "broker", "describeUsers") == ["u"]
+    assert "gone" in made.failures[0]
+
+
+def test_a_message_is_sent_at_one_process_which_its_number_names() -> None:
+    parts = Told(sendMessage=InvalidDestination("no queue")), Told(sendMessage="7"), Told(sendMessage="8")
+    assert ask(told(*parts), "queue.a", "sendMessage", {}, 3, "text") == "1:7"
+    assert not parts[2].asked
+
+
+def test_what_may_have_been_sent_is_not_sent_by_another_process() -> None:
+    parts = Told(sendMessage=Unreachable("the connection is lost")), Told(sendMessage="8")
+    with pytest.raises(Unreachable, match="lost"):
+        ask(told(*parts), "queue.a", "sendMessage", {}, 3, "text")
+    assert not parts[1].asked
+
+
+def test_a_prepared_transaction_is_ended_where_it_was_prepared() -> None:
+    parts = Told(commitPreparedTransaction=False), Told(commitPreparedTransaction=True)
+    assert ask(told(*parts), "broker", "commitPreparedTransaction", "x") is True
+    assert all(one.asked for one in parts)
+
+
 def test_who_may_not_at_one_process_is_told_so() -> None:
     made = whole(Process(row("a", 2)), Process(wrong=AccessDenied("he may not")))
     with pytest.raises(AccessDenied):
@@ -187,7 +231,7 @@ class Told:
     async def ask(self, resource: str, operation: str, *values: object) -> Any:
         self.asked.append((resource, operation, values))
         answer = self.answers[operation]
-        if isinstance(answer, EntrepotError):
+        if isinstance(answer, Exception):
             raise answer
         return answer(*values) if callable(answer) else answer
 
@@ -242,12 +286,7 @@ def test_resources_are_told_in_pages_each_once() -> None:
 
 
 def test_pages_of_artemis_are_joined_and_name_the_process_of_a_connection() -> None:
-    def rows(*mine: str) -> Any:
-        return lambda options, page, size: json.dumps(
-            {"data": [{"connectionID": one} for one in mine] if page == 1 else [], "count": len(mine)}
-        )
-
-    made = told(Told(listConnections=rows("1", "2")), Told(listConnections=rows("1")))
+    made = told(Told(listConnections=listed("1", "2")), Told(listConnections=listed("1")))
     assert json.loads(ask(made, "broker", "listConnections", "", 1, 2)) == {
         "data": [{"connectionID": "0:1", "process": 0}, {"connectionID": "0:2", "process": 0}],
         "count": 3,

@@ -22,9 +22,9 @@ from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import MOVED, Notebook, Receipt
 from entrepot.cluster.clusters.drain_stays import Stays
 from entrepot.cluster.clusters.finding import find_queue
-from entrepot.cluster.clusters.remotes import STORE_PREFIX
 from entrepot.cluster.clusters.stores import owner_of
 from entrepot.cluster.clusters.withheld import Withheld
+from entrepot.core.addressing.binding import STORE_PREFIX
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.journal.ports import Waiter

@@ -23,7 +23,7 @@ from entrepot.cluster.clusters.dated import Dated
 from entrepot.cluster.clusters.drain_notes import BY, NOTES, RUNNING, TAKEOVER, Notebook, State
 from entrepot.cluster.clusters.drain_ways import held_in
 from entrepot.cluster.clusters.draining import Drain
-from entrepot.cluster.clusters.remotes import STORE_PREFIX
+from entrepot.core.addressing.binding import STORE_PREFIX
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 

@@ -15,7 +15,7 @@ from sys import intern
 from typing import Final
 
 from entrepot.base.errors import InvalidSelector
-from entrepot.core.addressing.binding import RemoteBinding
+from entrepot.core.addressing.binding import STORE_PREFIX, RemoteBinding
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.queue.queue import Queue
@@ -36,7 +36,6 @@ from entrepot.protocols.artemis.notifying import (
 NOTIFICATION_TYPE: Final = "_AMQ_NotifType"
 BINDINGS_MAX: Final = 200_000  # of one node
 NODE_CHARACTERS: Final = 36  # of a UUID, which ends a cluster name
-STORE_PREFIX: Final = "$.artemis.internal.sf."
 
 Properties = dict[str, object]
 

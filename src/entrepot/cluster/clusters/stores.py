@@ -16,8 +16,9 @@ from entrepot.base.errors import EntrepotError, InvalidDestination, Refused
 from entrepot.base.reasons import GIVEN_UP, Reason
 from entrepot.cluster.clusters.connection import ClusterConnection
 from entrepot.cluster.clusters.contact import State
-from entrepot.cluster.clusters.remotes import NODE_CHARACTERS, STORE_PREFIX
+from entrepot.cluster.clusters.remotes import NODE_CHARACTERS
 from entrepot.cluster.clusters.unresolved import STORE as UNRESOLVED
+from entrepot.core.addressing.binding import STORE_PREFIX
 from entrepot.core.addressing.routing import default_routing
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.upkeep import Discard

@@ -95,6 +95,8 @@ ROUTE_TO: Final = "_AMQ_ROUTE_TO"
 
 With the name of a store-and-forward queue behind it, it is for the messages in that queue; alone, for this broker.
 """
+STORE_PREFIX: Final = "$.artemis.internal.sf."
+"""How store-and-forward queues begin, and others in which messages wait until it is known where they go on."""
 SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"
 """The same of what waits for a third node, where a node gives it away: the ids of its bindings (artemis.md 1.20)."""
 ONWARD_ID: Final = ROUTE_TO + " id"

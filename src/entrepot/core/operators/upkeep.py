@@ -235,7 +235,8 @@ class Move:
     def _copy_of(self, message: Message, target: Queue) -> Message:
         copy = self.broker.ids.renumbered(message)
         copy.address = target.address
-        mark_origin(copy, message, self.source, self.broker.ids.identity_of(message))
+        home = Destination(self.source.address, int(self.source.routing))
+        mark_origin(copy, message, home, self.source.name, self.broker.ids.identity_of(message))
         return copy
 
 

@@ -10,10 +10,11 @@ from entrepot.base.errors import (
     Refused,
 )
 from entrepot.base.reasons import EXPIRED, Reason
+from entrepot.core.addressing.binding import ROUTE_TO, STORE_PREFIX
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.policy import Policies, Policy
 from entrepot.core.addressing.queues import Queues
-from entrepot.core.addressing.routing import RoutingTable, Target
+from entrepot.core.addressing.routing import RoutingTable, Target, default_routing
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.bereaved import DEAD_CAUSE, take_body_off
@@ -41,12 +42,13 @@ class DeadLetters:
 
     def bury(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:
         """Send a copy of ``message`` to the dead-letter address of ``queue``; the caller then finishes the original."""
-        policy = queue.policy
-        name = policy.dead_letters_of(queue.address, queue.routing)
+        home = self._home(queue, message)
+        policy = self._policy(queue, home)
+        name = policy.dead_letters_of(home.name, home.routing)
         wanted = message.durable or policy.dead_letter_non_persistent or reason.code != EXPIRED
         rare = message.rare
         flaw = "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
-        if not name or not wanted or (not flaw and name in (queue.name, queue.address)):
+        if not name or not wanted or (not flaw and name in (queue.name, home.name)):
             identity = self.host.ids.identity_of(message)
             announcing.dropped(self.host.hub, queue.place(), message, identity, reason)
             return
@@ -67,34 +69,53 @@ class DeadLetters:
             hand_out(self.host, letter, [self.place(name)])
         else:
             if policy.dead_letter_resources:
-                self._need_own(name, queue.address, policy.dead_letter_prefix, policy.dead_letter_suffix)
-            self._send_on(letter, queue, message, name, policy.dead_letter_expiry_ms)
+                self._need_own(name, home.name, policy.dead_letter_prefix, policy.dead_letter_suffix)
+            self._send_on(letter, queue, message, home, name, policy.dead_letter_expiry_ms)
         identity = self.host.ids.identity_of(message)
         announcing.dead(self.host.hub, queue.place(), message, identity, reason, name, deliveries)
 
     def expire(self, queue: QueueHead, message: Message) -> None:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
         announcing.expired(self.host.hub, queue.place(), message, self.host.ids.identity_of(message))
-        policy = queue.policy
+        home = self._home(queue, message)
+        policy = self._policy(queue, home)
         name = policy.expiry_address
-        if name and name not in (queue.name, queue.address):
+        if name and name not in (queue.name, home.name):
             letter = self.host.ids.renumbered(message)
             letter.address = name
             letter.annotate(ACTUAL_EXPIRY, str(self.host.wall))
             if policy.expiry_resources:
-                self._need_own(name, message.address or queue.address, policy.expiry_prefix, policy.given.expiry_suffix)
-            self._send_on(letter, queue, message, name)
-        elif queue.policy.dead_letter_expired:
+                self._need_own(name, message.address or home.name, policy.expiry_prefix, policy.given.expiry_suffix)
+            self._send_on(letter, queue, message, home, name)
+        elif policy.dead_letter_expired:
             self.bury(queue, message, Reason(EXPIRED, f"expired at {message.expiration}"), 0)
 
-    def _send_on(self, letter: Message, queue: QueueHead, message: Message, name: str, lives_ms: i64 = 0) -> None:
-        mark_origin(letter, message, queue, self.host.ids.identity_of(message))
+    def _home(self, queue: QueueHead, message: Message) -> Destination:
+        """Return the address whose policy holds for ``message``: its own while it is on its way to another node.
+
+        So it is in Artemis, too: a store-and-forward queue has an address that nobody set anything for.
+        """
+        if message.address and is_on_its_way(queue):
+            return Destination(message.address, default_routing(self.table, message.address))
+        return Destination(queue.address, int(queue.routing))
+
+    def _policy(self, queue: QueueHead, home: Destination) -> Policy:
+        return self.policies.of(home.name, home.routing) if is_on_its_way(queue) else queue.policy
+
+    def _send_on(
+        self, letter: Message, queue: QueueHead, message: Message, home: Destination, name: str, lives_ms: i64 = 0
+    ) -> None:
+        was_in = queue.name
+        if is_on_its_way(queue):
+            was_in = ""
+            letter.unmark(ROUTE_TO + queue.name)
+        mark_origin(letter, message, home, was_in, self.host.ids.identity_of(message))
         if message.expiration:
             letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
             letter.expiration = 0
         if lives_ms > 0:
             letter.expiration = self.host.wall + lives_ms
-        self._hand_on(letter, name, queue.policy)
+        self._hand_on(letter, name, self._policy(queue, home))
 
     def _hand_on(self, letter: Message, name: str, policy: Policy) -> None:
         """Give ``letter`` to the queues of the address ``name``; to one of that name where there is none."""
@@ -103,7 +124,10 @@ class DeadLetters:
             target = Target(name, UNTYPED)
             self.table.resolve(target)
             if not target.choice.is_empty():
-                hand_out(self.host, letter, target.choice.choose(letter))
+                queues = target.choice.choose(letter)
+                for key, ids in (target.choice.routes or {}).items():  # to queues of other nodes
+                    letter.mark(key, ids)
+                hand_out(self.host, letter, queues)
                 return
         hand_out(self.host, letter, [self.place(name)])
 
@@ -157,8 +181,16 @@ class DeadLetters:
         hand_out(self.host, product, [self.place(name)])
 
 
-def mark_origin(copy: Message, message: Message, queue: QueueHead, identity: str) -> None:
-    """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type."""
-    note_origin(copy, message.address or queue.address, queue.name, queue.routing)
+def is_on_its_way(queue: QueueHead) -> bool:
+    """Return whether what is in ``queue`` waits there for another node."""
+    return queue.address.startswith(STORE_PREFIX)
+
+
+def mark_origin(copy: Message, message: Message, home: Destination, was_in: str, identity: str) -> None:
+    """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type.
+
+    ``home``: the address of the queue ``was_in``.
+    """
+    note_origin(copy, message.address or home.name, was_in, home.routing)
     copy.annotate(ORIGINAL_ID, identity)
     copy.mark(ORIGINAL_NUMBER, int(message.number))

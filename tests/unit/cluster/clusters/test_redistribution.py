@@ -13,9 +13,12 @@ from entrepot.cluster.clusters.options import Balancing
 from entrepot.cluster.clusters.remotes import store_name
 from entrepot.cluster.clusters.withheld import Withheld
 from entrepot.cluster.flow import NO_CREDIT
+from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.core.sending.handing import hand_out
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
+from entrepot.model.origins import ORIGINAL_ADDRESS, ORIGINAL_QUEUE
 from kit import Reader
 
 COUNT = 20
@@ -268,6 +271,37 @@ def test_a_node_that_is_away_gets_nothing_and_all_when_it_is_back() -> None:
     world.apart.clear()
     world.wait(3_000)
     assert numbers(reader) == list(range(COUNT))
+
+
+def test_what_expires_on_its_way_goes_where_its_own_address_says() -> None:
+    world, (a,) = joined(1, policies={"Q": {"expiry_address": "late"}})
+    broker, store = a.rig.broker, store_name("c", "another node")
+    queue = broker.queues.create(QueueDefinition(name=store, address=store, routing=MULTICAST))
+    message = broker.ids.renumbered(a.message("Q", 1))
+    message.expiration = broker.wall + 300
+    message.mark(f"{ROUTE_TO}{store}", bytes(8))
+    a.act(lambda: hand_out(broker, message, [queue]))
+    world.wait(3_000)
+    assert (stored(a, store), stored(a, "late")) == (0, 1)
+    reader = a.rig.reader("late")
+    world.wait(50)
+    assert numbers(reader) == [1]
+    rare = reader.deliveries[0].message.need_rare()
+    assert (rare.annotations[ORIGINAL_ADDRESS], rare.annotations[ORIGINAL_QUEUE]) == ("Q", "")
+    assert reader.deliveries[0].message.marked(f"{ROUTE_TO}{store}") is None
+
+
+def test_what_expired_on_another_node_comes_to_its_reader() -> None:
+    world, (a, b) = joined(2, policies={"Q": {"expiry_address": "late", "dead_letter_routed": True}})
+    over = a.rig.reader("late")
+    world.wait(50)
+    broker = b.rig.broker
+    queue = broker.queues.need(Destination("Q", ANYCAST))
+    message = broker.ids.renumbered(b.message("Q", 1))
+    message.expiration = broker.wall + 300
+    b.act(lambda: hand_out(broker, message, [queue]))
+    world.wait(3_000)
+    assert (stored(b), numbers(over)) == (0, [1])
 
 
 def test_little_waits_for_a_node_that_is_slow() -> None:
