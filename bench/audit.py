@@ -24,6 +24,8 @@ sys.path[:0] = [str(ROOT / "tests")]
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
+from family import JAVA, WORKER, peak_mb, processor_seconds  # noqa: E402
+
 from entrepot import pipeline  # noqa: E402
 from entrepot.pipeline.jobs.audit import audit  # noqa: E402
 from spark.made_traces import one_hop  # noqa: E402 - the line above must come first
@@ -34,42 +36,6 @@ if TYPE_CHECKING:
 
 RECORDS_A_MESSAGE = 7
 TARGET_S = 180.0
-
-
-def family() -> dict[int, float]:
-    """Return this process and all below it, with the processor seconds that each used so far."""
-    parents: dict[int, int] = {}
-    used: dict[int, float] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended meanwhile
-        parents[int(path.parent.name)] = int(fields[1])
-        used[int(path.parent.name)] = sum(int(fields[at]) for at in range(11, 15)) / os.sysconf("SC_CLK_TCK")
-    ours = {os.getpid()}
-    while more := {child for child, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    return {process: used[process] for process in ours}
-
-
-def processor_seconds() -> float:
-    """Return what this process and all below it used so far."""
-    return sum(family().values())
-
-
-def peak_mb() -> dict[str, int]:
-    """Return the most memory that one process of each kind had so far: the JVM, and the Python workers."""
-    found = {"java": 0, "python": 0}
-    for process in family():
-        try:
-            lines = Path(f"/proc/{process}/status").read_text().splitlines()
-        except OSError:
-            continue  # it ended meanwhile
-        said = dict(line.split(":", 1) for line in lines if ":" in line)
-        kind = "java" if "java" in said["Name"] else "python"
-        found[kind] = max(found[kind], int(said.get("VmHWM", "0").split()[0]) // 1024)
-    return found
 
 
 def shuffled_mb(spark: SparkSession) -> float:
@@ -98,7 +64,7 @@ def main() -> None:
             print(f"{size:3} million records: {took:6.1f} s, {used:6.1f} s of processor time{verdict}", flush=True)
             peaks, left = peak_mb(), sum(path.stat().st_size for path in (home / f"out-{size}").rglob("*.parquet"))
             print(
-                f"    at most {peaks['java']} MB of the JVM, {peaks['python']} MB of a Python worker; "
+                f"    at most {peaks[JAVA]} MB of the JVM, {peaks[WORKER]} MB of a Python worker; "
                 f"{shuffled_mb(spark) - moved:,.0f} MB shuffled, {left / 1e6:,.0f} MB of Parquet",
                 flush=True,
             )

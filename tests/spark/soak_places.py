@@ -18,9 +18,10 @@ from typing import Any, ClassVar, Final
 
 import entrepot
 from pairs import BrokerProcess, free_port
+from shell.daemon import PATIENCE as OF_A_BROKER
 from shell.daemon import Daemon, Wire
 
-PATIENCE: Final = 120.0  # s, on a machine that does other things too
+PATIENCE: Final = max(120.0, OF_A_BROKER)  # s, on a machine that does other things too
 QUEUES: Final = ("in", "archive")
 QUIET_LOOKS: Final = 5  # a second apart, that find nothing
 Row = dict[str, Any]
@@ -35,9 +36,13 @@ def until(holds: Callable[[], bool], why: str, patience: float = PATIENCE) -> No
 
 
 def told(*words: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
-    """Run `entrepot` with ``words``."""
+    """Run `entrepot` with ``words``. Raises AssertionError, with what it said, when it does not end."""
     command = [sys.executable, "-m", "entrepot", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+    except subprocess.TimeoutExpired as expired:
+        said = (expired.stderr or b"").decode()[-2_000:]
+        raise AssertionError(f"{' '.join(words)} does not end within {patience:.0f} s: {said}") from None
 
 
 def rows(port: int, *words: str) -> list[Row]:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.protocols.stomp.frames import encode_frame
+from shell.daemon import PATIENCE as OF_A_BROKER
 from shell.daemon import Daemon, Wire
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-PATIENCE: Final = 60.0  # s, on a machine that does other things too
+PATIENCE: Final = max(60.0, OF_A_BROKER)  # s, on a machine that does other things too
 
 # The settings that make a session start and small jobs run fast (measured in docs/spark.md).
 QUICK: Final[dict[str, str]] = {

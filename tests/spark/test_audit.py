@@ -58,7 +58,7 @@ def test_a_million_records_and_exactly_what_was_done_to_some(spark: SparkSession
         "b-1", "the last record says accepted, and the broker did not have it when it stopped"
     )  # fmt: skip
     report = (tmp_path / "out" / "report.txt").read_text()
-    assert f"{MESSAGES} messages were sent to queues; 240 lost, 120 doubled" in report
+    assert f"{MESSAGES:,} messages were sent to queues; 240 lost, 120 doubled" in report
     assert on_the_way.identity in (tmp_path / "out" / "report.html").read_text()
 
 

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from entrepot import pipeline
+from entrepot import Broker, blocking, pipeline
 from entrepot.base.errors import InvalidOption, LeaseError
 from entrepot.pipeline.source import ADMISSION_CONTROL
+from entrepot.protocols.conversing.bodies import SerializedObject
 from entrepot.protocols.stomp.frames import encode_frame
 from shell.daemon import Daemon
 from spark.soak_programs import command_of, descendants
@@ -449,6 +450,18 @@ def test_properties_are_a_struct_of_types_where_the_schema_says_so(stand: Stand)
     assert sorted((row["text"], row["count"]) for row in rows_of) == [("a", 3), ("b", None)]
     with pytest.raises(Exception, match="cannot be read as"):
         stand.spark.read.format("entrepot").options(**given).schema("properties struct<price:date>").load().collect()
+
+
+def test_maps_and_lists_are_json_and_objects_are_octets(stand: Stand) -> None:
+    serialised = b"\xac\xed\x00\x05t\x00\x01a"
+    with Broker() as broker, blocking.connect(broker.url) as connection, connection.session() as session:
+        with session.producer("kinds") as producer:
+            for body in ({"order": 7, "of": "Ada"}, [1, "x"], SerializedObject(serialised)):
+                producer.send(body)
+        given = {"url": broker.uri("stomp"), "queue": "kinds"}
+        rows = stand.spark.read.format("entrepot").options(**given).load().select("text", "body").collect()
+    assert [json.loads(row["text"]) for row in rows[:2]] == [{"order": 7, "of": "Ada"}, [1, "x"]]
+    assert (rows[2]["text"], bytes(rows[2]["body"])) == (None, serialised)
 
 
 def test_a_wildcard_reads_queues_that_are_made_while_it_runs(stand: Stand) -> None:

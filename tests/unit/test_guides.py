@@ -26,8 +26,6 @@ NOT_RUN: frozenset[str] = frozenset(
     {
         # Names of blocks; the pages say why. Nothing is added here: a block that is new is written so that it runs.
         "bench/README.md: make bench # five pairs of every row; about twenty minutes w",
-        "docs/audit.md: $ entrepot run --name north --trace /var/trace # each broker",
-        'docs/pipeline.md: $ pip install "entrepot[spark]" # brings a Java where there ',
     }
 )
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.base.errors import InvalidOption, InvalidSelector, OperatorError
-from entrepot.pipeline.jobs import editing, layout, replay, selection, summary
+from entrepot.pipeline.jobs import editing, layout, pages, replay, selection, summary
 from entrepot.pipeline.jobs.archive import Batch
 from entrepot.pipeline.jobs.compaction import Compacted
 from entrepot.pipeline.jobs.layout import Kept
@@ -211,3 +211,18 @@ def test_a_job_over_spark_connect_is_refused_with_the_way_that_works() -> None:
     with pytest.raises(OperatorError, match="Spark Connect") as refused:
         Storage(Connected(), "data")  # type: ignore[arg-type]
     assert "spark-submit" in refused.value.remedy
+
+
+def test_a_name_has_one_colour_in_all_plots_of_a_page_and_no_plot_has_one_twice() -> None:
+    colours = pages.Colours()
+    first = dict(zip("abc", colours.of("abc"), strict=True))
+    second = dict(zip("bad", colours.of("bad"), strict=True))
+    assert (second["a"], second["b"]) == (first["a"], first["b"])
+    assert second["d"] not in first.values()
+    many = colours.of([*map(str, range(pages.SERIES_MAX - 1)), "a"])
+    assert len(set(many)) == pages.SERIES_MAX
+    assert many[-1] == first["a"]
+
+
+def test_a_command_in_a_sentence_is_set_as_one_and_escaped() -> None:
+    assert pages.paragraph("`a < b` runs") == "<p><code>a &lt; b</code> runs</p>"

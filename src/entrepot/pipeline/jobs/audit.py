@@ -98,13 +98,12 @@ class Audit:
         """Return the outcome in one sentence."""
         sent = sum(row["sent"] for row in self.totals)
         if self.clean:
-            return (
-                f"{sent} messages were sent to queues and all are accounted for: none lost, none doubled, all in order."
-            )
-        said = [f"{count} {kind}" for kind, count in self.counts.items() if count]
+            whole = "all are accounted for: none lost, none doubled, all in order"
+            return f"{sent:,} messages were sent to queues and {whole}."
+        said = [f"{count:,} {kind}" for kind, count in self.counts.items() if count]
         if self.altered:
             said.append("the traces are not as they were written")
-        return f"{sent} messages were sent to queues; {', '.join(said) or 'the sums differ'}."
+        return f"{sent:,} messages were sent to queues; {', '.join(said) or 'the sums differ'}."
 
 
 def audit(
@@ -410,7 +409,7 @@ def _rows(outcome: Audit) -> list[list[object]]:
 
 def text_of(outcome: Audit) -> str:
     """Return the report as text."""
-    lines = [outcome.verdict(), "", f"Brokers: {', '.join(outcome.brokers)}; {outcome.records} records.", ""]
+    lines = [outcome.verdict(), "", f"Brokers: {', '.join(outcome.brokers)}; {outcome.records:,} records.", ""]
     lines += [f"Attention: {fault}" for fault in outcome.faults]
     lines += pages.columns(["queue", *COUNTED], _rows(outcome))
     for kind, count in outcome.counts.items():
@@ -432,13 +431,13 @@ def page_of(outcome: Audit) -> str:
     parts = [pages.verdict(outcome.verdict(), good=outcome.clean)]
     parts += [pages.verdict(fault, good=False) for fault in outcome.faults]
     parts += pages.cards(outcome.others)
-    parts.append(pages.paragraph(f"Brokers: {', '.join(outcome.brokers)}. {outcome.records} records."))
+    parts.append(pages.paragraph(f"Brokers: {', '.join(outcome.brokers)}. {outcome.records:,} records."))
     parts.append(pages.heading("Queues"))
     parts.append(pages.table(["queue", *COUNTED], _rows(outcome)))
     parts.append(pages.paragraph(LEGEND))
     for kind, count in outcome.counts.items():
         if count:
-            parts.append(pages.heading(f"{count} {kind}" + (f", the first {NAMED_MAX}" if count > NAMED_MAX else "")))
+            parts.append(pages.heading(f"{count:,} {kind}" + (f", the first {NAMED_MAX}" if count > NAMED_MAX else "")))
             shown: list[list[object]] = [
                 [pages.moment(one.time), one.identity, one.queue, one.broker, one.what]
                 for one in outcome.findings

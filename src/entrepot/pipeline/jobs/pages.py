@@ -14,10 +14,10 @@ Row = Sequence[object]
 
 STYLE: Final = """
 :root { --ink: #1d2733; --soft: #5b6b7c; --line: #d9e0e7; --back: #ffffff; --good: #1a7f4b; --bad: #b3261e;
-        --row: #f4f7fa; }
+        --row: #f4f7fa; --shade: #8fa1b340; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e9ee; --soft: #9aa8b6; --line: #34404c; --back: #141a20; --good: #55c78a; --bad: #ff8a80;
-          --row: #1b232b; }
+          --row: #1b232b; --shade: #00000090; }
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back); max-width: 76rem;
        margin: 2rem auto; padding: 0 1.2rem; }
@@ -25,11 +25,17 @@ h1 { font-size: 1.7rem; margin-bottom: .3rem } h2 { font-size: 1.15rem; margin: 
 p, .note { color: var(--soft); max-width: 60rem }
 .verdict { border-left: 4px solid; padding: .5rem .9rem; font-size: 1.05rem; color: var(--ink); margin: .6rem 0 }
 .good { border-color: var(--good) } .bad { border-color: var(--bad) }
-.wide { overflow-x: auto }
+.wide { overflow-x: auto; background: linear-gradient(90deg, var(--back) 40%, transparent) 0 0 / 3rem 100% local,
+        linear-gradient(270deg, var(--back) 40%, transparent) 100% 0 / 3rem 100% local,
+        linear-gradient(90deg, var(--shade), transparent) 0 0 / .9rem 100% scroll,
+        linear-gradient(270deg, var(--shade), transparent) 100% 0 / .9rem 100% scroll; background-repeat: no-repeat }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .7rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top }
-th { color: var(--soft); font-weight: 600; white-space: nowrap } .n { text-align: right; white-space: nowrap }
+th { color: var(--soft); font-weight: 600; white-space: nowrap; vertical-align: bottom }
+.n { text-align: right; white-space: nowrap } th.n { white-space: normal }
 td { overflow-wrap: break-word; max-width: 24rem } tr:hover td { background: var(--row) }
+code { font: .92em ui-monospace, monospace; color: var(--ink); overflow-wrap: anywhere }
+@media (max-width: 40rem) { td:first-child { max-width: 9rem; overflow-wrap: anywhere; min-width: 6rem } }
 p, .verdict, .card, .key, .tile { overflow-wrap: anywhere }
 .cards, .tiles { display: flex; flex-wrap: wrap; gap: .7rem; margin: 1rem 0 }
 .tile { border: 1px solid var(--line); border-radius: 8px; padding: .5rem .9rem; min-width: 7.5rem; flex: 1 }
@@ -99,12 +105,17 @@ def heading(text: str) -> str:
 
 def paragraph(text: str) -> str:
     """Return a paragraph."""
-    return f"<p>{escape(text)}</p>"
+    return f"<p>{_said(text)}</p>"
 
 
 def verdict(text: str, *, good: bool) -> str:
     """Return a sentence that stands out."""
-    return f'<div class="verdict {"good" if good else "bad"}">{escape(text)}</div>'
+    return f'<div class="verdict {"good" if good else "bad"}">{_said(text)}</div>'
+
+
+def _said(text: str) -> str:
+    """Return a sentence; what stands between backquotes is a command."""
+    return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(escape(text).split("`")))
 
 
 def table(names: Sequence[str], rows: Sequence[Row]) -> str:
@@ -121,14 +132,39 @@ def table(names: Sequence[str], rows: Sequence[Row]) -> str:
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def lines(series: Mapping[str, Sequence[tuple[int, float]]], unit: str) -> str:
-    """Return a plot: name -> (us since 1970, value), rising in time. The largest `SERIES_MAX` series are drawn."""
+class Colours:
+    """Those of the names on one page: a name has the same in each plot, as far as there are colours."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, str] = {}
+
+    def of(self, names: Sequence[str]) -> list[str]:
+        """Return a colour for each of ``names``, at most `SERIES_MAX`, no two alike."""
+        taken = {self._given[name] for name in names if name in self._given}
+        free = [one for one in COLOURS if one not in {*taken, *self._given.values()}]
+        free += [one for one in COLOURS if one not in {*taken, *free}]
+        found: list[str] = []
+        for name in names:
+            colour = self._given.get(name, "")
+            if not colour or colour in found:
+                colour = next(one for one in free if one not in found)
+                self._given.setdefault(name, colour)
+            found.append(colour)
+        return found
+
+
+def lines(series: Mapping[str, Sequence[tuple[int, float]]], unit: str, colours: Colours | None = None) -> str:
+    """Return a plot: name -> (us since 1970, value), rising in time. The largest `SERIES_MAX` series are drawn.
+
+    ``colours``: of the page, where names come in several plots.
+    """
     drawn = sorted(series.items(), key=lambda item: -sum(value for _, value in item[1]))[:SERIES_MAX]
     points = [point for _, found in drawn for point in found]
     if not points:
         return paragraph("nothing")
     first, last = min(time for time, _ in points), max(time for time, _ in points)
     top = nice(max(value for _, value in points))
+    hues = (colours or Colours()).of([name for name, _ in drawn])
     span = max(last - first, 1)
 
     def place(time: int, value: float) -> str:
@@ -146,14 +182,14 @@ def lines(series: Mapping[str, Sequence[tuple[int, float]]], unit: str) -> str:
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}">{moment(time)[11:19]}</text>')
     for at, (name, found) in enumerate(drawn):
         path = " ".join(place(*point) for point in found)
-        shape = f'<polyline fill="none" stroke="{COLOURS[at]}" stroke-width="1.8" points="{path}"/>'
+        shape = f'<polyline fill="none" stroke="{hues[at]}" stroke-width="1.8" points="{path}"/>'
         if len(found) == 1:
             across, down = path.split(",")
-            shape = f'<circle cx="{across}" cy="{down}" r="3" fill="{COLOURS[at]}"/>'
+            shape = f'<circle cx="{across}" cy="{down}" r="3" fill="{hues[at]}"/>'
         spots = "".join(_spot(place(*point), name, point) for point in found)
         parts.append(f"<g><title>{escape(name)}</title>{shape}{spots}</g>")
     key = "".join(
-        f'<span class="key"><i style="background:{COLOURS[at]}"></i>{escape(name)}</span>'
+        f'<span class="key"><i style="background:{hues[at]}"></i>{escape(name)}</span>'
         for at, (name, _) in enumerate(drawn)
     )
     left = (

@@ -378,9 +378,8 @@ def page_of(made: Plan) -> str:
     parts += [pages.verdict(said, good=False) for said in (*made.faults, *warnings(made))]
     for title, names, rows in _parts(made):
         parts += [pages.heading(title), pages.table(names, rows)]
-    parts.append(
-        pages.bars([(f"{a} → {b}", rate) for a, b, _, _, rate in _edges(made)], "predicted forwarding, a second")
-    )
+    parts.append(pages.heading("Predicted forwarding"))
+    parts.append(pages.bars([(f"{a} → {b}", rate) for a, b, _, _, rate in _edges(made)], "messages a second"))
     breaking = first_to_break(made)
     parts += [pages.heading("First to break"), pages.paragraph(breaking)] if breaking else []
     found = advice(made)

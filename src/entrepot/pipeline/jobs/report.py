@@ -377,13 +377,17 @@ def page_of(outcome: Report) -> str:
         parts.append(pages.verdict("nothing stands out", good=True))
     if outcome.compared is not None:
         parts += _compared_parts(outcome.compared)
+    colours = pages.Colours()
     parts.append(pages.heading("Rates"))
-    parts.append(pages.lines(_series(tables["rates"], "rate"), "messages a second that entered the network"))
+    parts.append(pages.lines(_series(tables["rates"], "rate"), "messages a second that entered the network", colours))
     parts.append(pages.heading("Waiting"))
-    parts.append(pages.lines(_series(tables["depths"], "waiting", sums=False), "messages in queues, at all brokers"))
+    deep = _series(tables["depths"], "waiting", sums=False)
+    parts.append(pages.lines(deep, "messages in queues, at all brokers", colours))
     parts.append(pages.heading("From end to end"))
     late = _series([{**row, "ms": (row["took_p99_us"] or 0) / 1000} for row in tables["latencies"]], "ms", sums=False)
-    parts.append(pages.lines(late, "ms from entering the network to the last acknowledgement, 99th percentile"))
+    parts.append(
+        pages.lines(late, "ms from entering the network to the last acknowledgement, 99th percentile", colours)
+    )
     kept = [(f"{row['consumer']} at {row['broker']}", row["kept_p95_us"] / 1000) for row in tables["consumers"]
             if row["kept_p95_us"] is not None]  # fmt: skip
     parts.append(pages.heading("Who keeps messages longest"))
