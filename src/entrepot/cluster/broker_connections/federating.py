@@ -67,7 +67,14 @@ class Federating:
             selector = f"({lets_in}) AND ({wish.selector})"
         where = Destination(wish.address, wish.routing, False, wish.local)
         options = policy.options
-        return Fetch(where, selector, wish.priority, policy.queues.name, options.credit, options.credit_low)
+        return Fetch(
+            where,
+            selector,
+            wish.priority,
+            policy.queues.name,
+            options.credit,
+            min(options.credit_low, options.credit - 1),
+        )
 
 
 def _upstream(entry: FederationEntry, policy: FetchPolicy) -> UpstreamEntry:

@@ -80,7 +80,4 @@ def _options(reader: PartReader, bean: Bean, shared: FetchOptions) -> FetchOptio
     for key in unknown:
         known = ", ".join(FetchOptions.names(Dialect.ARTEMIS))
         reader.error(bean, f"there is no property {key!r} of a federation over AMQP", f"known: {known}")
-    if options.credit_low >= options.credit:
-        reader.error(bean, "amqpLowCredits is not below amqpCredits", "write less, 30 % of it as Artemis has")
-        return shared
     return options

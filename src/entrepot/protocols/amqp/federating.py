@@ -216,9 +216,7 @@ class Events(Link):
             session.next_delivery = (delivery + 1) & UINT_MAX
             self.count = (self.count + 1) & UINT_MAX
             self.credit -= 1
-            session.connection.encoder.transfer(
-                outlet.out, session.channel, self.handle, delivery, True, False, octets
-            )
+            session.connection.encoder.transfer(outlet.out, session.channel, self.handle, delivery, True, False, octets)
             session.sent_frame()
             outlet.note()
 

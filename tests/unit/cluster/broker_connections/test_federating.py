@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from entrepot.cluster.broker_connections.federating import Federating
 from entrepot.cluster.broker_connections.options import FederationEntry, FetchOptions, FetchPolicy
+from entrepot.cluster.broker_connections.wanted import Wish
 from entrepot.cluster.federation.options import Match, QueuePolicy
 from entrepot.core.broker import selector_or_none
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
@@ -49,6 +51,19 @@ class Federated(Called):
         """Return kind and priority of each that reads the queue there."""
         found = self.far.queue("Q").roster.consumers
         return [(int(one.kind), int(one.priority)) for one in found]
+
+
+def test_when_it_ends_it_hears_nothing_more() -> None:
+    pair = Federated(start=False)
+    wishes: dict[str, Wish] = {}
+    assert pair.entry.federation is not None
+    federating = Federating(pair.near.broker, pair.entry.federation, wishes, lambda: None)
+    federating.begin()
+    pair.read()
+    assert list(wishes) == ["federation F", "fetch Q::Q at -1 for p"]
+    federating.end()
+    pair.read(queue="Q")
+    assert list(wishes) == ["federation F", "fetch Q::Q at -1 for p"], "whoever had them clears them"
 
 
 def bodies(taker: Taker) -> list[str]:
@@ -105,7 +120,7 @@ def test_after_a_cut_what_was_not_answered_comes() -> None:
 def test_what_comes_for_a_queue_that_is_gone_goes_back() -> None:
     pair = Federated()
     pair.read()
-    pair.near.broker.queues.delete("Q", "a test")
+    pair.near.broker.queues.delete(pair.near.queue("Q"), "a test")
     pair.send("a", rig=pair.far)
     pair.pass_ms(10)
     assert pair.there() == ["a"]
