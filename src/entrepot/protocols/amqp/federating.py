@@ -28,7 +28,7 @@ from entrepot.protocols.amqp.large import LargeArrival
 from entrepot.protocols.amqp.naming import filters_of, place
 from entrepot.protocols.amqp.outgoing import Outgoing
 from entrepot.protocols.amqp.performatives import Attach, Detach, Flow, Modified, Source, Target, Transfer
-from entrepot.protocols.amqp.primitives import UINT_MAX, symbol
+from entrepot.protocols.amqp.primitives import INT_4, UINT_MAX, Exact, symbol
 from entrepot.protocols.amqp.refusals import (
     ILLEGAL_STATE,
     INVALID_FIELD,
@@ -52,7 +52,7 @@ NAME: Final = "federationName"
 POLICY: Final = "federationPolicyName"
 PRIORITY: Final = "priority"
 SPOKEN: Final = 1
-"""The version of this side: the second one has more about addresses."""
+"""The version of this side: the second one has more about addresses. An Artemis takes nothing but an int for it."""
 EVENT: Final = "x-opt-amq-federation-ev-type"
 QUEUE_MADE: Final = "REQUESTED_QUEUE_ADDED_EVENT"
 ADDRESS_NAME: Final = "REQUESTED_ADDRESS_NAME"
@@ -84,7 +84,7 @@ def attach_sender(session: AmqpSession, asked: Attach, target: Target) -> None:
     answer = Attach(name=asked.name, handle=asked.handle, role=True, source=asked.source, target=made)
     answer.snd_settle_mode = asked.snd_settle_mode
     answer.offered_capabilities = [CONTROL]
-    answer.properties = {VERSION: SPOKEN}
+    answer.properties = {VERSION: Exact(INT_4, SPOKEN)}
     session.say(answer)
     link.replenish()
 

@@ -30,7 +30,7 @@ class ControlSending(Sending):
         said.source = Source()
         said.target = Target(dynamic=True, capabilities=[TEMPORARY_TOPIC], expiry_policy=DETACHED)
         said.desired_capabilities = [CONTROL]
-        said.properties = {VERSION: SPOKEN}
+        said.properties = {VERSION: Exact(INT_4, SPOKEN)}
 
     def objection(self, said: Attach) -> str:
         """Return why what the peer attached is no end of such a link."""
