@@ -21,7 +21,10 @@ FEDERATION: Final = """
 <broker-connections>
   <amqp-connection uri="tcp://127.0.0.1:{port}" name="far" user="u" password="p" retry-interval="200">
     <federation>
-      <local-queue-policy name="all"><include address-match="in"/><include address-match="late"/></local-queue-policy>
+      <local-queue-policy name="all">
+        <include address-match="#" queue-match="in"/>
+        <include address-match="#" queue-match="late"/>
+      </local-queue-policy>
     </federation>
   </amqp-connection>
 </broker-connections>
