@@ -24,6 +24,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint, authority
+from entrepot.cluster.broker_connections.answers import Parked, Refusals, Unanswered
 from entrepot.cluster.broker_connections.feed import QueueFeed, kind_of
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.broker_connections.wanted import ControlWish, FetchWish, Wanted, Wish
@@ -169,72 +170,6 @@ class _ControlOwner(LinkOwner):
         connection.control = None
         connection.federated = False
         connection.unlinked(self.key, why)
-
-
-class Refusals:
-    """Links that the peer refused, or that cannot be now. ``due``: when each is asked for again; ``whys``: why."""
-
-    def __init__(self) -> None:
-        self.due: dict[str, Instant] = {}
-        self.whys: dict[str, str] = {}
-
-    def add(self, key: str, why: str, due: Instant) -> bool:
-        """A link is not there; return whether that is news."""
-        self.due[key] = due
-        is_news = self.whys.get(key) != why
-        self.whys[key] = why
-        return is_news
-
-    def forget(self, key: str) -> None:
-        """It is there, or nobody wants it any more."""
-        self.due.pop(key, None)
-        self.whys.pop(key, None)
-
-    def why(self, key: str) -> str:
-        """Return why a link that is wanted is not there; "" where nothing is against it."""
-        return self.whys.get(key, "")
-
-
-class Unanswered:
-    """Links that the peer has not answered. ``due``: when it is given up, unless it answers one before."""
-
-    def __init__(self, patience: Duration) -> None:
-        self.patience: Final = patience
-        self.due: Instant = NEVER
-        self._keys: Final[dict[str, None]] = {}
-
-    def add(self, key: str, now: Instant) -> None:
-        """A link was asked for."""
-        if not self._keys:
-            self.due = now + self.patience
-        self._keys[key] = None
-
-    def answered(self, key: str, now: Instant) -> None:
-        """It is there, or refused: the peer has time for the next one."""
-        if self._keys.pop(key, 1) is None:
-            self.due = now + self.patience if self._keys else NEVER
-
-    def forget(self) -> None:
-        """The connection is gone, and all of them with it."""
-        self._keys.clear()
-        self.due = NEVER
-
-    def first(self) -> str:
-        """Return the one that was asked for before all others."""
-        return next(iter(self._keys), "")
-
-
-class Parked:
-    """How many messages of an address were parked since the connection began, and why the last one was."""
-
-    def __init__(self) -> None:
-        self.count: int = 0
-        self.why: str = ""
-
-    def add(self, why: str) -> None:
-        """One more."""
-        self.count += 1
-        self.why = why
 
 
 class BrokerConnection(Driven):
@@ -389,7 +324,7 @@ class BrokerConnection(Driven):
         for key, wish in list(wishes.items()):
             if wish.sends and key not in self.feeds:
                 self._feed(key, wish)
-            if self.link.state is not State.OPEN or _is_linked(self, key) or not self._may_be(wish):
+            if self.link.state is not State.OPEN or _is_linked(self, key) or not _may_be(self, wish):
                 continue
             due = self.refusals.due.get(key, now)
             if due > now:
@@ -397,12 +332,6 @@ class BrokerConnection(Driven):
             else:
                 self._attach(key, wish)
         self._look_for_answers()
-
-    def _may_be(self, wish: Wish) -> bool:
-        """Return whether a link can be asked for now: those of a federation come behind the one that says it is one."""
-        if isinstance(wish, ControlWish):
-            return self.control is None
-        return self.federated or not isinstance(wish, FetchWish)
 
     def _look_for_answers(self) -> None:
         """Look when the peer is to have answered a link. It looks at one time only: each look asks for the next."""
@@ -461,10 +390,9 @@ class BrokerConnection(Driven):
             self.unanswered.add(key, now)
             return
         try:
-            if isinstance(wish, FetchWish):
-                taking = caller.fetch(name, wish.fetch)
-            else:
-                taking = caller.take_from(name, wish.address, capabilities, Destination(wish.address, wish.routing))
+            where = Destination(wish.address, wish.routing)
+            fetch = wish.fetch if isinstance(wish, FetchWish) else None
+            taking = caller.take_from(name, wish.address, capabilities, where, fetch)
         except EntrepotError as error:
             self._put_off(key, error.message)
             return
@@ -629,6 +557,13 @@ class BrokerConnection(Driven):
 def _is_linked(connection: BrokerConnection, key: str) -> bool:
     feed = connection.feeds.get(key)
     return key in connection.takings or (feed is not None and feed.sending is not None)
+
+
+def _may_be(connection: BrokerConnection, wish: Wish) -> bool:
+    """Return whether a link can be asked for now: those of a federation come behind the one that says it is one."""
+    if isinstance(wish, ControlWish):
+        return connection.control is None
+    return connection.federated or not isinstance(wish, FetchWish)
 
 
 def _largest(link: LinkCore, feed: QueueFeed) -> int:

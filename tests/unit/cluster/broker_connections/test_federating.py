@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from entrepot.cluster.broker_connections.answers import Refusals
 from entrepot.cluster.broker_connections.federating import Federating
 from entrepot.cluster.broker_connections.options import FederationEntry, FetchOptions, FetchPolicy
 from entrepot.cluster.broker_connections.wanted import Wish
@@ -159,3 +160,12 @@ def test_selectors_go_along() -> None:
     assert key == "fetch Q::Q where colour = 'red' at -1 for p"
     assert int(pair.near.queue("Q").count) == 0
     assert pair.there() == ["a"]
+
+
+def test_a_refusal_is_news_once() -> None:
+    refusals = Refusals()
+    assert refusals.add("k", "away", 7)
+    assert not refusals.add("k", "away", 9)
+    assert (refusals.why("k"), refusals.due) == ("away", {"k": 9})
+    refusals.forget("k")
+    assert (refusals.why("k"), refusals.due) == ("", {})

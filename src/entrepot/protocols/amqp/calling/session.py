@@ -297,28 +297,24 @@ class AmqpCaller(AmqpServerSession):
         self._attach(link, SENDER, Source(address=source), target)
         return link
 
-    def take_from(self, name: str, address: str, capabilities: list[str], where: Destination) -> Taking:
-        """Attach a link over which what is at ``address`` there comes to ``where``. Raises Refused.
+    def take_from(
+        self, name: str, address: str, capabilities: list[str], where: Destination, fetch: Fetch | None = None
+    ) -> Taking:
+        """Attach a link over which what is at ``address`` there comes to ``where``, or as ``fetch`` says. Raises Refused.
 
-        Call it while the session is open.
+        Call it while the session is open. The link of a ``fetch`` comes behind the control link of its federation.
         """
         session = self.session
         assert session is not None
-        link = Taking(session, name, self._next_handle(), where)
-        source = Source(address=address, capabilities=capabilities, outcomes=OUTCOMES)
-        self._attach(link, RECEIVER, source, Target(address=where.name))
-        return link
-
-    def fetch(self, name: str, fetch: Fetch) -> Taking:
-        """Attach a link over which a queue there is read into the one of that name here. Raises Refused.
-
-        Call it while the session is open, and the peer has the control link of a federation.
-        """
-        session = self.session
-        assert session is not None
-        link = Fetching(session, name, self._next_handle(), fetch)
-        source = fetch.source(OUTCOMES)
-        self._attach(link, RECEIVER, source, Target(address=source.address))
+        if fetch is None:
+            link = Taking(session, name, self._next_handle(), where)
+            source = Source(address=address, capabilities=capabilities, outcomes=OUTCOMES)
+            target = Target(address=where.name)
+        else:
+            link = Fetching(session, name, self._next_handle(), fetch)
+            source = fetch.source(OUTCOMES)
+            target = Target(address=source.address)
+        self._attach(link, RECEIVER, source, target)
         return link
 
     def _next_handle(self) -> i64:
