@@ -17,16 +17,17 @@ Decided on purpose, where Artemis does otherwise:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
 from entrepot.base.environment import SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint, authority
+from entrepot.cluster.broker_connections.answers import Parked, Refusals, Unanswered
 from entrepot.cluster.broker_connections.feed import QueueFeed, kind_of
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
-from entrepot.cluster.broker_connections.wanted import Wanted, Wish
+from entrepot.cluster.broker_connections.wanted import ControlWish, FetchWish, Wanted, Wish
 from entrepot.cluster.carrying.parking import has_letters, park
 from entrepot.cluster.dialled import Driven, Looking, Perform, Say, link_report
 from entrepot.cluster.flow import NO_CREDIT, STREAMING, UNREAD, octets_of
@@ -37,12 +38,17 @@ from entrepot.core.mirrors.identity import MIRROR
 from entrepot.core.queue.consumer import Objection, Pause
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
+from entrepot.protocols.amqp.calling.federating import ControlSending
 from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
+from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.session import AmqpCaller, Login
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.options import AmqpOptions
 from entrepot.protocols.amqp.refusals import SIZE_EXCEEDED
 from entrepot.protocols.session import NEVER, Session, Shell
+
+if TYPE_CHECKING:
+    from entrepot.cluster.broker_connections.federating import Federating
 
 WAYPOINT: Final = "qpid.waypoint"  # a router takes it for the store of an address
 QUEUE: Final = "queue"
@@ -144,70 +150,26 @@ class _Ears(CallerPort):
         connection.perform(connection.link.failed(self.attempt, why, connection.now()))
 
 
-class Refusals:
-    """Links that the peer refused, or that cannot be now. ``due``: when each is asked for again; ``whys``: why."""
+class _ControlOwner(LinkOwner):
+    """Hears of the link by which a connection is one of a federation."""
 
-    def __init__(self) -> None:
-        self.due: dict[str, Instant] = {}
-        self.whys: dict[str, str] = {}
+    def __init__(self, connection: BrokerConnection, key: str) -> None:
+        self.connection: Final = connection
+        self.key: Final = key
 
-    def add(self, key: str, why: str, due: Instant) -> bool:
-        """A link is not there; return whether that is news."""
-        self.due[key] = due
-        is_news = self.whys.get(key) != why
-        self.whys[key] = why
-        return is_news
+    def attached(self) -> None:
+        """What is wanted may be fetched."""
+        connection = self.connection
+        connection.federated = True
+        connection.attached(self.key)
+        connection.soon()
 
-    def forget(self, key: str) -> None:
-        """It is there, or nobody wants it any more."""
-        self.due.pop(key, None)
-        self.whys.pop(key, None)
-
-    def why(self, key: str) -> str:
-        """Return why a link that is wanted is not there; "" where nothing is against it."""
-        return self.whys.get(key, "")
-
-
-class Unanswered:
-    """Links that the peer has not answered. ``due``: when it is given up, unless it answers one before."""
-
-    def __init__(self, patience: Duration) -> None:
-        self.patience: Final = patience
-        self.due: Instant = NEVER
-        self._keys: Final[dict[str, None]] = {}
-
-    def add(self, key: str, now: Instant) -> None:
-        """A link was asked for."""
-        if not self._keys:
-            self.due = now + self.patience
-        self._keys[key] = None
-
-    def answered(self, key: str, now: Instant) -> None:
-        """It is there, or refused: the peer has time for the next one."""
-        if self._keys.pop(key, 1) is None:
-            self.due = now + self.patience if self._keys else NEVER
-
-    def forget(self) -> None:
-        """The connection is gone, and all of them with it."""
-        self._keys.clear()
-        self.due = NEVER
-
-    def first(self) -> str:
-        """Return the one that was asked for before all others."""
-        return next(iter(self._keys), "")
-
-
-class Parked:
-    """How many messages of an address were parked since the connection began, and why the last one was."""
-
-    def __init__(self) -> None:
-        self.count: int = 0
-        self.why: str = ""
-
-    def add(self, why: str) -> None:
-        """One more."""
-        self.count += 1
-        self.why = why
+    def ended(self, why: str) -> None:
+        """It is gone, and links of the federation are of no use to the peer."""
+        connection = self.connection
+        connection.control = None
+        connection.federated = False
+        connection.unlinked(self.key, why)
 
 
 class BrokerConnection(Driven):
@@ -233,6 +195,9 @@ class BrokerConnection(Driven):
         self._looking: Final = Looking(broker, self.look)
         mirror = "" if entry.mirror is None else MIRROR + entry.name
         self.wanted: Final = Wanted(list(entry.elements), self.soon, mirror)
+        self.control: Sending | None = None  # of a federation
+        self.federated: bool = False  # the peer has the other end of that
+        self._federating: Final = _federating(self)
         self._leaving = False
         link.port = self
 
@@ -242,6 +207,8 @@ class BrokerConnection(Driven):
         """Read the queues, and dial."""
         effects = self.link.start(now)
         self.wanted.begin(self.broker)
+        if self._federating is not None:
+            self._federating.begin()
         self.look()
         self.perform(effects)
 
@@ -278,6 +245,7 @@ class BrokerConnection(Driven):
         """The link gave the connection up: what is on its way is in its queues again."""
         caller, self.caller = self.caller, None
         self.unanswered.forget()
+        self.control, self.federated = None, False
         for feed in self.feeds.values():
             feed.unlinked()
         for taking in self.takings.values():
@@ -313,6 +281,8 @@ class BrokerConnection(Driven):
         self.perform(self.link.close(why, now))
 
     def _end(self) -> None:
+        if self._federating is not None:
+            self._federating.end()
         self.wanted.end(self.broker)
         self._forget_feeds()
         self._looking.end()
@@ -354,7 +324,7 @@ class BrokerConnection(Driven):
         for key, wish in list(wishes.items()):
             if wish.sends and key not in self.feeds:
                 self._feed(key, wish)
-            if self.link.state is not State.OPEN or _is_linked(self, key):
+            if self.link.state is not State.OPEN or _is_linked(self, key) or not _may_be(self, wish):
                 continue
             due = self.refusals.due.get(key, now)
             if due > now:
@@ -402,8 +372,13 @@ class BrokerConnection(Driven):
             raise Fault(f"{self.link.name}: it is open without a session")
         name = f"{wish.address}:{self.broker.entropy.token(UUID_OCTETS).hex()}"
         capabilities = [WAYPOINT] if wish.waypoint else [QUEUE] if wish.routing == ANYCAST else []
-        owner = _Owner(self, wish)
         now = self.now()
+        if isinstance(wish, ControlWish):
+            self.control = caller.send_to(f"{key} {name}", "", ANYCAST, [], "", ControlSending)
+            self.control.owner = _ControlOwner(self, key)
+            self.unanswered.add(key, now)
+            return
+        owner = _Owner(self, wish)
         if wish.sends:
             feed = self.feeds.get(key)
             if feed is None:
@@ -415,7 +390,9 @@ class BrokerConnection(Driven):
             self.unanswered.add(key, now)
             return
         try:
-            taking = caller.take_from(name, wish.address, capabilities, Destination(wish.address, wish.routing))
+            where = Destination(wish.address, wish.routing)
+            fetch = wish.fetch if isinstance(wish, FetchWish) else None
+            taking = caller.take_from(name, wish.address, capabilities, where, fetch)
         except EntrepotError as error:
             self._put_off(key, error.message)
             return
@@ -582,6 +559,13 @@ def _is_linked(connection: BrokerConnection, key: str) -> bool:
     return key in connection.takings or (feed is not None and feed.sending is not None)
 
 
+def _may_be(connection: BrokerConnection, wish: Wish) -> bool:
+    """Return whether a link can be asked for now: those of a federation come behind the one that says it is one."""
+    if isinstance(wish, ControlWish):
+        return connection.control is None
+    return connection.federated or not isinstance(wish, FetchWish)
+
+
 def _largest(link: LinkCore, feed: QueueFeed) -> int:
     """Return the confirmation of the largest message of ``feed`` on its way; 0: there is none."""
     found, most = 0, -1
@@ -590,6 +574,16 @@ def _largest(link: LinkCore, feed: QueueFeed) -> int:
         if reference is not None and octets_of(reference.message) > most:
             found, most = confirmation, int(octets_of(reference.message))
     return found
+
+
+def _federating(connection: BrokerConnection) -> Federating | None:
+    """Return what keeps the wishes of a federation; few have one."""
+    entry = connection.entry.federation
+    if entry is None:
+        return None
+    from entrepot.cluster.broker_connections.federating import Federating  # noqa: PLC0415 - see above
+
+    return Federating(connection.broker, entry, connection.wanted.wishes, connection.soon)
 
 
 def _nothing() -> None:

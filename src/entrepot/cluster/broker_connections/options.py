@@ -13,6 +13,7 @@ from entrepot.base.settings import Options, Unit, setting
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.backoff import Reconnection
 from entrepot.cluster.carrying.demand import is_own
+from entrepot.cluster.federation.options import QueuePolicy
 
 FOREVER: Final = -1
 FASTEST: Final = 10 * MILLISECOND  # between two attempts, whatever the file says
@@ -55,6 +56,33 @@ class MirrorOptions(Options, frozen=True):
     )
 
 
+class FetchOptions(Options, frozen=True):
+    """The properties of one policy, or of a whole ``<federation>``."""
+
+    credit: int = setting(1_000, low=1, high=1e6, artemis="amqpCredits", about="messages on their way of one queue")
+    credit_low: int = setting(300, high=1e6, artemis="amqpLowCredits", about="at so many they are raised again")
+    all_messages: bool = setting(
+        False, artemis="ignoreQueueConsumerFilters", about="whether more comes than the selectors here let through"
+    )
+    one_priority: bool = setting(
+        True, artemis="ignoreQueueConsumerPriorities", about="whether consumers here count as if of priority 0"
+    )
+
+
+class FetchPolicy(Struct, frozen=True, kw_only=True):
+    """One ``<local-queue-policy>``: queues that are read at the other side while they are read here."""
+
+    queues: QueuePolicy
+    options: FetchOptions
+
+
+class FederationEntry(Struct, frozen=True, kw_only=True):
+    """The ``<federation>`` of one connection."""
+
+    name: str
+    policies: tuple[FetchPolicy, ...]
+
+
 class AmqpConnectionOptions(Options, frozen=True):
     """One ``<amqp-connection>``, as its file writes it."""
 
@@ -84,12 +112,16 @@ class AmqpConnectionOptions(Options, frozen=True):
 
 
 class AmqpConnectionEntry(Struct, frozen=True, kw_only=True):
-    """One connection of a configuration. ``places``: tried one after the other; ``mirror``: what it mirrors."""
+    """One connection of a configuration. ``places``: tried one after the other; ``mirror``: what it mirrors.
+
+    ``federation``: which queues are fetched from over it.
+    """
 
     options: AmqpConnectionOptions
     places: tuple[Endpoint, ...]
     elements: tuple[Element, ...] = ()
     mirror: MirrorOptions | None = None
+    federation: FederationEntry | None = None
 
     @property
     def name(self) -> str:

@@ -11,12 +11,14 @@ from entrepot.base.environment import Instant
 from entrepot.cluster.address_filter import AddressFilter
 from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.connector import AmqpConnector
+from entrepot.cluster.broker_connections.wanted import FetchWish
 from entrepot.cluster.carrying.demand import is_own
 from entrepot.cluster.carrying.parking import PARKED
 from entrepot.cluster.link import State
 from entrepot.core.mirrors.identity import MIRROR
 
 MOVE_BACK: Final = f"let the other side take it, then entrepot queue move {PARKED} QUEUE; or purge it"
+FROM_ADDRESS: Final = "fills it from the address of that name there"
 LOOK_THERE: Final = "look at the address there: is it made, and may the user consume?"
 
 
@@ -25,7 +27,7 @@ def outlook(connector: AmqpConnector, name: str, *, now: Instant) -> list[dict[s
     who = f"the AMQP connection {connector.name} ({connector.place})"
     connection = connector.connection
     mirrored = [_telling(connector, connection, who)] if _is_mirrored(connector, name) else []
-    return [*mirrored, *_carried(connector, connection, name, who)]
+    return [*mirrored, *_carried(connector, connection, name, who), *_fetched(connector, connection, name, who)]
 
 
 def _carried(
@@ -49,6 +51,32 @@ def _carried(
     if why:
         return [*rows, _told(connector, state.value, "not-drawn", f"{who}: {why}", LOOK_THERE)]
     return [*rows, _reading(connector, connection, key, who)]
+
+
+def _fetched(
+    connector: AmqpConnector, connection: BrokerConnection | None, name: str, who: str
+) -> list[dict[str, object]]:
+    """Return a row for each link of a federation that fetches into the address, or the queue, ``name``."""
+    if connection is None or connector.entry.federation is None:
+        return []
+    rows: list[dict[str, object]] = []
+    state = connection.link.state
+    for key, wish in connection.wanted.wishes.items():
+        if not isinstance(wish, FetchWish) or name not in (wish.fetch.where.name, wish.fetch.where.queue):
+            continue
+        what = f"{who} fetches {wish.fetch.where.queue} by its policy {wish.fetch.policy}"
+        why = connection.refusals.why(key) or connection.refusals.why(f"federation {connector.entry.federation.name}")
+        if state is not State.OPEN:
+            lost = f": {connection.link.why}" if connection.link.why else ""
+            text = f"{what}, and is not there, it is {state.value}{lost}"
+            rows.append(
+                _told(connector, state.value, "down", text, "start the other side, or see entrepot bridge list")
+            )
+        elif why:
+            rows.append(_told(connector, state.value, "not-drawn", f"{what}: {why}", LOOK_THERE))
+        else:
+            rows.append(_reading(connector, connection, key, what, "from the queue of that name there"))
+    return rows
 
 
 def _is_mirrored(connector: AmqpConnector, name: str) -> bool:
@@ -86,10 +114,12 @@ def _parked(connector: AmqpConnector, connection: BrokerConnection, name: str, w
     ]
 
 
-def _reading(connector: AmqpConnector, connection: BrokerConnection, key: str, who: str) -> dict[str, object]:
+def _reading(
+    connector: AmqpConnector, connection: BrokerConnection, key: str, who: str, source: str = FROM_ADDRESS
+) -> dict[str, object]:
     taking = connection.takings.get(key)
     received = 0 if taking is None else int(taking.received)
-    text = f"{who} fills it from the address of that name there; {received:,} came"
+    text = f"{who} {source}; {received:,} came"
     remedy = ""
     if taking is not None and taking.withheld:
         text += "; there is no room here, so it gets no credit"

@@ -16,6 +16,7 @@ from entrepot.cluster.broker_connections.options import Element, Way
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import QUEUE_ADDED, QUEUE_REMOVED, Fact, Listener, Place, QueueFact
 from entrepot.core.observing import ignore, observe_all
+from entrepot.protocols.amqp.calling.federating import Fetch
 
 
 class Refused:
@@ -57,6 +58,34 @@ class Wish:
         return f"to {self.queue}" if self.queue else f"from {self.address}"
 
 
+class FetchWish(Wish):
+    """A queue that is read at the other side, as a federation does."""
+
+    def __init__(self, fetch: Fetch) -> None:
+        super().__init__(fetch.where.name, fetch.where.routing, "", False)
+        self.fetch: Fetch = fetch
+
+    @property
+    def key(self) -> str:
+        """Return what tells it from others of one connection."""
+        fetch = self.fetch
+        condition = f" where {fetch.selector}" if fetch.selector else ""
+        return f"fetch {fetch.where.name}::{fetch.where.queue}{condition} at {fetch.priority} for {fetch.policy}"
+
+
+class ControlWish(Wish):
+    """The link by which a connection is one of a federation; nothing is fetched before it is there."""
+
+    def __init__(self, federation: str) -> None:
+        super().__init__("", 0, "", False)
+        self.federation: str = federation
+
+    @property
+    def key(self) -> str:
+        """Return what tells it from others of one connection."""
+        return f"federation {self.federation}"
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Wanted(Listener):
     """Keeps them. ``changed`` is called when one came or went; that may be in the midst of what it is about."""
@@ -77,7 +106,7 @@ class Wanted(Listener):
     def end(self, broker: BrokerCore) -> None:
         """Hear nothing more; nothing is wanted."""
         ignore(broker, self)
-        self.wishes = {}
+        self.wishes.clear()
 
     def heard(self, fact: Fact) -> None:
         """A queue comes or goes."""

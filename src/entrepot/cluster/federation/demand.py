@@ -140,8 +140,8 @@ class Demand:
                 address=address,
                 routing=routing,
                 local=queue,
-                selector=filter_of(reader.selector) if reader.selector else "",
-                priority=int(reader.priority) + self.entry.options.priority + policy.priority,
+                selector=filter_of(reader.selector) if reader.selector and policy.selectors else "",
+                priority=_priority(policy, reader, self.entry.options.priority),
             )
             self._hold(("consumer", key), wish)
 
@@ -241,6 +241,12 @@ def _counts(policy: QueuePolicy, reader: Reader) -> bool:
     Whoever only looks does not, nor does what takes messages away from here to where others want them.
     """
     return reader.kind in (APPLICATION, LEASE) or (policy.federated and reader.kind == INCOMING_BRIDGE)
+
+
+def _priority(policy: QueuePolicy, reader: Reader, upstream: int) -> int:
+    if policy.keeps and reader.kind == INCOMING_BRIDGE:
+        return int(reader.priority)
+    return (int(reader.priority) if policy.priorities else 0) + upstream + policy.priority
 
 
 def _condition(queue: Queue) -> str:

@@ -40,11 +40,18 @@ class Match(Struct, frozen=True):
 
 
 class QueuePolicy(Struct, frozen=True, kw_only=True):
-    """Which queues are fetched from. ``federated``: consumers that another federation has here count, too."""
+    """Which queues are fetched from. ``federated``: consumers that another federation has here count, too.
+
+    ``selectors``: only what the consumers let through is fetched. ``priorities``: those of the consumers count;
+    ``keeps``: those of another federation's are kept as they are: two that count each other's would go down for ever.
+    """
 
     name: str
     priority: int = LOWER
     federated: bool = False
+    selectors: bool = True
+    priorities: bool = True
+    keeps: bool = False
     includes: tuple[Match, ...] = ()
     excludes: tuple[Match, ...] = ()
 

@@ -6,9 +6,12 @@ from typing import Final
 
 from entrepot.base.settings import Dialect
 from entrepot.cluster.broker_connections.options import AmqpConnectionOptions, MirrorOptions
+from entrepot.config.artemis.federation_elements import NO_CLASS
 from entrepot.config.vocabulary import Does, Kind, Slot, obeyed, of_options, refused
 
 LATER: Final = "it is not built yet"
+OTHER_SIDE: Final = "write a <local-queue-policy> at the other side, or a <downstream> over CORE: docs/federation.md"
+OVER_CORE: Final = "write an <address-policy> over CORE: docs/federation.md"
 
 BROKER_CONNECTIONS: Final = Slot("broker-connections", ("broker-connections",))
 BROKER_CONNECTION_KINDS: Final = [
@@ -25,7 +28,7 @@ BROKER_CONNECTION_KINDS: Final = [
         Slot("receiver", ("amqp-link",), many=True),
         Slot("peer", ("amqp-link",), many=True),
         Slot("mirror", ("amqp-mirror",)),
-        Slot("federation", does=Does.REFUSED, why=LATER, remedy="write a <federation> over CORE: docs/federation.md"),
+        Slot("federation", ("amqp-federation",)),
         Slot("bridge", does=Does.REFUSED, why=LATER, remedy="write <sender> and <receiver>, or a <bridge> over CORE"),
         about="a place that is dialled, and the links that it has",
     ),
@@ -44,6 +47,30 @@ BROKER_CONNECTION_KINDS: Final = [
         ),
         Slot("property", many=True, does=Does.NO_EFFECT, why="messages of CORE cross as messages of AMQP"),
         about="this broker mirrored into the other one: what is sent, what leaves its queues, and which there are",
+    ),
+    Kind(
+        "amqp-federation",
+        obeyed("name:text"),
+        Slot("local-queue-policy", ("amqp-queue-policy",), many=True),
+        Slot("remote-queue-policy", many=True, does=Does.REFUSED, why=LATER, remedy=OTHER_SIDE),
+        Slot("local-address-policy", many=True, does=Does.REFUSED, why=LATER, remedy=OVER_CORE),
+        Slot("remote-address-policy", many=True, does=Does.REFUSED, why=LATER, remedy=OVER_CORE),
+        Slot("property", ("amqp-property",), many=True),
+        about="queues that are fetched from over the connection while they are read here",
+    ),
+    Kind(
+        "amqp-queue-policy",
+        obeyed("name:text priority-adjustment:number=-1 include-federated:flag=false"),
+        Slot("include", ("federation-match",), many=True),
+        Slot("exclude", ("federation-match",), many=True),
+        Slot("property", ("amqp-property",), many=True),
+        Slot("transformer", does=Does.REFUSED, why=NO_CLASS),
+        about="a `local-queue-policy`: queues that are read at the other side while they are read here",
+    ),
+    Kind(
+        "amqp-property",
+        obeyed("key:text value:text"),
+        about="a property of a policy, or of all; docs/amqp-connections.md says which there are",
     ),
     Kind(
         "amqp-link",

@@ -14,6 +14,7 @@ from entrepot.cluster.broker_connections.options import (
     MirrorOptions,
     Way,
 )
+from entrepot.config.artemis.amqp_federations import federation_of
 from entrepot.config.artemis.bridges import SECRETS, effective
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.reading import Bean
@@ -53,11 +54,14 @@ def _entry(reader: PartReader, bean: Bean) -> AmqpConnectionEntry | None:
     places = _places(reader, bean)
     mirror = _mirror(reader, bean)
     elements = _elements(reader, bean)
-    if not elements and mirror is None:
+    federation = federation_of(reader, bean, options.name)
+    if not elements and mirror is None and federation is None:
         reader.warn(bean, f"the connection {options.name!r} has no link: nothing goes over it")
     if not places:
         return None
-    return AmqpConnectionEntry(options=options, places=tuple(places), elements=tuple(elements), mirror=mirror)
+    return AmqpConnectionEntry(
+        options=options, places=tuple(places), elements=tuple(elements), mirror=mirror, federation=federation
+    )
 
 
 def _mirror(reader: PartReader, bean: Bean) -> MirrorOptions | None:

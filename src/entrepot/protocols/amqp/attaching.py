@@ -44,6 +44,7 @@ from entrepot.protocols.amqp.refusals import (
 from entrepot.protocols.amqp.session import AmqpSession
 
 OUTCOMES: Final = ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"]
+FEDERATION: Final = "AMQ_FEDERATION_"  # capabilities of links
 SETTLED: Final = 1  # snd-settle-mode
 SECOND: Final = 1  # rcv-settle-mode
 TRANSACTIONS: Final = ["amqp:local-transactions", "amqp:multi-txns-per-ssn", "amqp:multi-ssns-per-txn"]
@@ -108,6 +109,11 @@ def _sender(session: AmqpSession, asked: Attach) -> None:
 
         attach_mirror(session, asked, target)
         return
+    if _is_federation(asked):
+        from entrepot.protocols.amqp.federating import attach_sender  # noqa: PLC0415 - few brokers are federated
+
+        attach_sender(session, asked, target)
+        return
     where: Destination | None = None
     dynamic = ""
     said = Target(
@@ -132,6 +138,11 @@ def _sender(session: AmqpSession, asked: Attach) -> None:
     answer.offered_capabilities = [word for word in asked.desired_capabilities if word == "DELAYED_DELIVERY"]
     session.say(answer)
     link.replenish()
+
+
+def _is_federation(asked: Attach) -> bool:
+    """Return whether another broker asks for the link, to federate queues with those of this one."""
+    return any(word.startswith(FEDERATION) for word in asked.desired_capabilities)
 
 
 def _make(
@@ -168,6 +179,11 @@ def _reader(session: AmqpSession, asked: Attach) -> None:
         return
     if not isinstance(source, Source):
         raise AmqpRefused("a link from no source", NOT_ALLOWED, remedy="say where its messages come from")
+    if _is_federation(asked):
+        from entrepot.protocols.amqp.federating import attach_reader  # noqa: PLC0415 - few brokers are federated
+
+        attach_reader(session, asked, source)
+        return
     filters = filters_of(source)
     said = Source(
         address=source.address, durable=source.durable, expiry_policy=source.expiry_policy, timeout=source.timeout,

@@ -11,6 +11,7 @@ from entrepot.cluster.broker_connections.options import (
     AmqpConnectionEntry,
     AmqpConnectionOptions,
     Element,
+    FederationEntry,
     MirrorOptions,
     Way,
 )
@@ -40,6 +41,7 @@ class Called(Dialling):
         far: dict[str, dict[str, Any]] | None = None,
         start: bool = True,
         mirror: MirrorOptions | None = None,
+        federation: FederationEntry | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -47,7 +49,9 @@ class Called(Dialling):
         self.far = Rig(far or {}, seed=2)
         self.server_options = AmqpOptions()
         made = AmqpConnectionOptions(**{"name": "A", "retry_interval": SECOND, **options})
-        self.entry = AmqpConnectionEntry(options=made, places=(PLACE,), elements=elements, mirror=mirror)
+        self.entry = AmqpConnectionEntry(
+            options=made, places=(PLACE,), elements=elements, mirror=mirror, federation=federation
+        )
         self.connector = AmqpConnector(self.entry)
         for queue in queues:
             self.make(queue)

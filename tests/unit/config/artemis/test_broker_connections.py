@@ -5,13 +5,22 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, Element, MirrorOptions, Way
+from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, Element, FetchOptions, MirrorOptions, Way
+from entrepot.cluster.federation.options import Match, QueuePolicy
+from entrepot.config.artemis.amqp_federations import WITHOUT_EFFECT
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, changes
 
 from .test_artemis import document, errors, read, said
 
 SENDER = '<sender queue-name="Q"/>'
+
+
+POLICY = '<local-queue-policy name="p"><include address-match="Q.#"/></local-queue-policy>'
+
+
+def fed(inside: str) -> str:
+    return f"<federation>{inside}</federation>"
 
 
 def text(inside: str = SENDER, attributes: str = 'uri="tcp://far:5672" name="A"') -> str:
@@ -81,13 +90,42 @@ def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -
         (text('<mirror sync="true"/>'), "sync"),
         (text('<mirror durable="false"/>'), "durable"),
         (text('<mirror queue-creation="perhaps"/>'), "queue-creation"),
-        (text("<federation/>"), "<federation> is refused: it is not built yet"),
+        (text(fed("<remote-queue-policy name='r'/>")), "<remote-queue-policy> is refused: it is not built yet"),
+        (text(fed("<local-address-policy name='r'/>")), "<local-address-policy> is refused: it is not built yet"),
+        (text(fed("<local-queue-policy/>")), "a policy has no name"),
+        (text(fed(POLICY + POLICY)), "there is a policy 'p' already"),
+        (text(fed('<property key="amqpCredits" value="0"/>' + POLICY)), "amqpCredits is 0"),
+        (text(fed('<property key="colour" value="red"/>' + POLICY)), "there is no property 'colour'"),
         (text('<bridge name="b"/>'), "<bridge> is refused: it is not built yet"),
         (text().replace("</broker-connections>", "") + text().replace("<broker-connections>", ""), "already"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(written: str, what: str) -> None:
     assert any(what in error for error in errors(written)), errors(written)
+
+
+def test_a_federation_is_as_it_is_written() -> None:
+    found = entry(fed(POLICY)).federation
+    assert found is not None
+    (one,) = found.policies
+    assert (found.name, one.options) == ("A", FetchOptions())
+    assert one.queues == QueuePolicy(name="p", includes=(Match(address="Q.#"),), priorities=False, keeps=True)
+    inside = (
+        '<property key="amqpCredits" value="20"/><local-queue-policy name="p" include-federated="true" '
+        'priority-adjustment="3"><property key="amqpLowCredits" value="5"/>'
+        '<property key="ignoreQueueConsumerFilters" value="true"/></local-queue-policy>'
+    )
+    found = entry(f'<federation name="F">{inside}</federation>').federation
+    assert found is not None
+    (one,) = found.policies
+    assert (found.name, one.options.credit, one.options.credit_low) == ("F", 20, 5)
+    assert (one.queues.priority, one.queues.federated, one.queues.selectors) == (3, True, False)
+
+
+def test_a_property_without_effect_is_said() -> None:
+    for key, why in WITHOUT_EFFECT.items():
+        reading = read(document(text(fed(POLICY + f'<property key="{key}" value="1"/>'))))
+        assert f"the property {key} has no effect: {why}" in said(reading, Severity.WARNING)
 
 
 def test_a_mirror_is_as_it_is_written() -> None:

@@ -15,6 +15,7 @@ from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import AccessDenied, EntrepotError, ProtocolViolation, Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import Destination
+from entrepot.protocols.amqp.calling.federating import Fetch, Fetching
 from entrepot.protocols.amqp.calling.port import CallerPort
 from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.taking import Taking
@@ -55,6 +56,7 @@ from entrepot.protocols.serving.outlet import Source as Writing
 from entrepot.protocols.session import Shell
 
 CHANNEL: Final = 0
+OUTCOMES: Final = ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"]
 UNSETTLED: Final = 0  # snd-settle-mode: each message is answered
 HANDLES: Final = 65_535  # links at once, of which a broker opens one for each queue
 
@@ -295,17 +297,24 @@ class AmqpCaller(AmqpServerSession):
         self._attach(link, SENDER, Source(address=source), target)
         return link
 
-    def take_from(self, name: str, address: str, capabilities: list[str], where: Destination) -> Taking:
-        """Attach a link over which what is at ``address`` there comes to ``where``. Raises Refused.
+    def take_from(
+        self, name: str, address: str, capabilities: list[str], where: Destination, fetch: Fetch | None = None
+    ) -> Taking:
+        """Attach a link over which what is at ``address`` there comes to ``where``, or as ``fetch`` says. Raises Refused.
 
-        Call it while the session is open.
+        Call it while the session is open. The link of a ``fetch`` comes behind the control link of its federation.
         """
         session = self.session
         assert session is not None
-        link = Taking(session, name, self._next_handle(), where)
-        outcomes = ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"]
-        source = Source(address=address, capabilities=capabilities, outcomes=outcomes)
-        self._attach(link, RECEIVER, source, Target(address=where.name))
+        if fetch is None:
+            link = Taking(session, name, self._next_handle(), where)
+            source = Source(address=address, capabilities=capabilities, outcomes=OUTCOMES)
+            target = Target(address=where.name)
+        else:
+            link = Fetching(session, name, self._next_handle(), fetch)
+            source = fetch.source(OUTCOMES)
+            target = Target(address=source.address)
+        self._attach(link, RECEIVER, source, target)
         return link
 
     def _next_handle(self) -> i64:
@@ -323,7 +332,7 @@ class AmqpCaller(AmqpServerSession):
         asked.snd_settle_mode = UNSETTLED
         if role == SENDER:
             asked.initial_delivery_count = 0
-        if isinstance(link, Sending):
+        if isinstance(link, (Sending, Taking)):
             link.asked(asked)
         link.session.say(asked)
 
@@ -346,6 +355,10 @@ class AmqpCaller(AmqpServerSession):
                 link.most = max(said.max_message_size, i64(0))
                 link.owner.attached()
         elif isinstance(link, Taking) and said.source is not None and not link.closing:
+            objection = link.objection(said)
+            if objection:
+                link.close(objection)
+                return
             link.count = max(said.initial_delivery_count, i64(0))
             link.owner.attached()
             link.replenish()

@@ -15,7 +15,7 @@ from entrepot.protocols.amqp.calling.port import LinkOwner
 from entrepot.protocols.amqp.calling.sending import GONE
 from entrepot.protocols.amqp.incoming import Incoming
 from entrepot.protocols.amqp.large import LargeArrival
-from entrepot.protocols.amqp.performatives import Detach, Rejected, Released, Transfer
+from entrepot.protocols.amqp.performatives import Attach, Detach, Rejected, Released, Transfer
 from entrepot.protocols.amqp.refusals import error_of
 from entrepot.protocols.amqp.session import AmqpSession
 from entrepot.protocols.serving.confirmations import Confirmation
@@ -49,6 +49,13 @@ class Taking(Incoming):
         self.received: i64 = 0
         self.closing: bool = False  # nothing more is taken; answers are still to be given
         self.over: bool = False
+
+    def asked(self, said: Attach) -> None:
+        """Say in ``said``, which asks the peer for its end, what else is wanted."""
+
+    def objection(self, said: Attach) -> str:
+        """Return why what the peer says of its end will not do; "": it will."""
+        return ""
 
     def place(self, where: Destination) -> Place:
         """Return where messages for ``where`` go: this broker asks nobody whether it may. Raises Refused."""

@@ -1,0 +1,92 @@
+"""Federation of queues over AMQP between real processes: what is read at one broker is fetched from the other.
+
+Nothing that was sent is lost when the cable is cut or either broker falls; what was on its way then may come twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from artemis import unavailable
+from cable import Cable
+from test_amqp_connections import PATIENCE_S, Pair, made, session
+
+pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Artemis: {unavailable()}")
+
+FEDERATION: Final = """
+<broker-connections>
+  <amqp-connection uri="tcp://127.0.0.1:{port}" name="far" user="u" password="p" retry-interval="200">
+    <federation>
+      <local-queue-policy name="all">
+        <include address-match="#" queue-match="in"/>
+        <include address-match="#" queue-match="late"/>
+      </local-queue-policy>
+    </federation>
+  </amqp-connection>
+</broker-connections>
+"""
+WAYS: Final = [("ours", "artemis"), ("artemis", "ours"), ("ours", "ours")]
+
+
+class Federated(Pair):
+    """``near`` fetches from ``far``, over a cable."""
+
+    def __init__(self, home: Path, near: str, far: str) -> None:
+        self.far = made(far, home / "far", "far")
+        self.cable = Cable(self.far.port)
+        self.near = made(near, home / "near", "near", FEDERATION.format(port=self.cable.port))
+
+    def read_while(self, where: str, wanted: set[Any], happens: Callable[[], None]) -> list[Any]:
+        """Read at ``near`` while something happens, until all that is wanted came; return what came."""
+        found: list[Any] = []
+
+        async def play() -> None:
+            async with asyncio.timeout(120), session(self.near) as one, one.consumer(where) as consumer:
+                under_way = asyncio.create_task(asyncio.to_thread(happens))
+                while not wanted <= set(found):
+                    message = await consumer.receive(PATIENCE_S)
+                    assert message is not None, f"{sorted(map(str, wanted - set(found)))[:9]} did not come"
+                    found.append(message.body)
+                await under_way
+
+        asyncio.run(play())
+        return found
+
+
+@pytest.mark.parametrize(("near", "far"), WAYS)
+def test_what_is_read_here_is_fetched_there(tmp_path: Path, near: str, far: str) -> None:
+    bodies = ["a", b"\0\xff", "x" * 500_000, b"y" * 3_000_000, "z"]
+    with Federated(tmp_path, near, far) as pair:
+        pair.send(pair.far, "in", *bodies)
+        assert pair.read(pair.near, "in", len(bodies)) == bodies
+        pair.send(pair.far, "in", "stays")
+        assert pair.read(pair.far, "in", 1) == ["stays"]
+        assert pair.read_while("late", {"made"}, lambda: pair.send(pair.far, "late", "made")) == ["made"]
+
+
+@pytest.mark.parametrize(("near", "far"), WAYS)
+def test_cut_and_killed_nothing_is_lost(tmp_path: Path, near: str, far: str) -> None:
+    sent = [f"{number}" for number in range(60)]
+    with Federated(tmp_path, near, far) as pair:
+
+        def happens() -> None:
+            pair.send(pair.far, "in", *sent[:20])
+            pair.cable.cut()
+            pair.cable.heal()
+            pair.send(pair.far, "in", *sent[20:40])
+            pair.far.kill()
+            pair.far.start().await_ready()
+            pair.send(pair.far, "in", *sent[40:])
+
+        came = pair.read_while("in", set(sent), happens)
+        assert sorted(set(came), key=int) == sent
+        last = [came.index(body) for body in sent[40:]]
+        assert last == sorted(last)
+        pair.send(pair.far, "in", "after")
+        pair.near.kill()
+        pair.near.start().await_ready()
+        assert "after" in pair.read(pair.near, "in", 1)
