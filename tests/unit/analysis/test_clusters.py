@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from entrepot.analysis.graph import served
 from entrepot.analysis.model import Issue
 from entrepot.analysis.picture import picture
@@ -189,6 +191,22 @@ def test_names_that_are_given_twice() -> None:
 
 
 # -- joining -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [("", "", True), ("eu", "", True), ("eu", "eu.uk", True), ("eu,!eu.uk", "eu.uk", False), ("eu", "us", False)],
+)
+def test_connections_of_one_node_about_the_same_addresses(one: str, other: str, meet: bool) -> None:
+    both = "".join(
+        joined(static(to), f"<address>{what}</address>" if what else "", name=name)
+        for name, to, what in (("c", "b", one), ("d", "x", other))
+    ).replace("</cluster-connections><cluster-connections>", "")
+    files = Cluster().node("a", both, "b", "x").node("b", joined(static("a")), "a").node("x", joined(static("a")), "a")
+    if meet:
+        found(files, "cluster-connections 'c' and 'd' of a are about the same addresses", WARNING, "a.xml")
+    else:
+        assert files.hits("about the same addresses") == []
 
 
 def test_users_and_passwords_that_differ_are_found_and_not_quoted() -> None:
