@@ -130,11 +130,12 @@ def test_max_hops_that_let_nothing_through() -> None:
     found(files, "max-hops 0: this node learns nothing", ERROR, "a.xml")
 
 
-def test_the_uri_form_is_read_as_well() -> None:
+@pytest.mark.parametrize("separator", ["&amp;", ";"])
+def test_the_uri_form_is_read_as_well(separator: str) -> None:
     uri = (
         '<cluster-connections><cluster-connection-uri name="c" address="static://(tcp://b:61616)?connectorName=own;'
         'maxHops=3;messageLoadBalancingType=STRICT"/></cluster-connections>'
-    ).replace(";", "&amp;")
+    ).replace(";", separator)
     files = Cluster().node("a", uri).node("b", joined(static("a")), "a")
     (channel,) = files.network().members[0].channels
     assert (channel.consumer_ttl, channel.balancing, channel.targets[0][0].text) == (3, "STRICT", "b:61616")
