@@ -181,6 +181,8 @@ def test_what_expires_on_its_way_does_not_arrive() -> None:
     world.wait(3000)
     assert got(reader) == ["1"]
     assert a.rig.queue(name).count == 0
+    letters = [node.rig.broker.table.queues.get("Expired") for node in (a, b)]
+    assert sum(0 if one is None else int(one.count) for one in letters) == 1
 
 
 def test_a_queue_that_goes_with_its_last_reader_is_not_known_elsewhere_any_more() -> None:
