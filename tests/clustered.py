@@ -140,8 +140,12 @@ class Node:
         policies: dict[str, dict[str, str]] | None = None,
         grouping: GroupingOptions | None = None,
         ways: list[int] | None = None,
+        group: str = "",
     ) -> None:
-        """``ways``: processes of the same broker, by number; nobody is told where such a node is."""
+        """``group``: of nodes that give all to one another.
+
+        ``ways``: processes of the same broker, by number; nobody is told where such a node is.
+        """
         self.grouping_options = grouping
         self.grouping: GroupingHandler | None = None
         self.world, self.number, self.name = world, number, f"n{number}"
@@ -156,6 +160,7 @@ class Node:
             max_hops=max_hops,
             direct=direct or ways is not None,
             address=address,
+            scale_down_group=group,
         )
         self.accepted = 0
         self.said: list[str] = []

@@ -1,4 +1,4 @@
-"""docs/artemis-examples.md names tests and features that there are."""
+"""The pages about what Artemis shows and tests name tests and features that there are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from guides import ROOT
 
 PAGE: Final = ROOT / "docs" / "artemis-examples.md"
+CLUSTERS: Final = ROOT / "docs" / "artemis-cluster-tests.md"
 ROWS: Final = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in PAGE.read_text().splitlines()
@@ -28,9 +29,27 @@ def test_what_is_named_is_there_and_nothing_is_left_unsaid(row: list[str]) -> No
     assert example
     assert shown or remark, "neither a test nor a word about why"
     for word in re.findall(r"`([^`]+)`", shown):
-        if not word.startswith("tests/"):
+        if word.startswith("tests/"):
+            assert_exists(word)
+        else:
             assert word in FEATURES, word
-            continue
-        file, _, test = word.partition("::")
-        text = (ROOT / file).read_text()
-        assert not test or f"def {test}(" in text, word
+
+
+def test_what_artemis_tests_about_clusters_is_shown_by_tests_that_there_are() -> None:
+    rows = [line.strip("|").split("|") for line in CLUSTERS.read_text().splitlines() if line.startswith("| ")]
+    named = [
+        re.findall(r"`(tests/[^`]+)`", shown)
+        for _, shown in rows
+        if shown.strip() not in ("Shown by", "Ours", "Said by")
+    ]
+    assert len(named) > 50
+    assert all(named), "a row without a test"
+    for word in {word for words in named for word in words}:
+        assert_exists(word)
+
+
+def assert_exists(test: str) -> None:
+    """Find a test that is named as FILE::NAME."""
+    file, _, name = test.partition("::")
+    text = (ROOT / file).read_text()
+    assert not name or f"def {name}(" in text, test

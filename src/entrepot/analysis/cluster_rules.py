@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations
 from typing import Final
 
 from entrepot.analysis.clusters import OFF, OFF_WITH_REDISTRIBUTION, ON_DEMAND, STRICT
@@ -17,6 +18,7 @@ from entrepot.analysis.model import (
     Network,
     Part,
 )
+from entrepot.cluster.address_filter import AddressFilter
 from entrepot.config.findings import Severity
 
 DEFAULTS_REFUSED_SINCE: Final = "2.54"
@@ -157,6 +159,18 @@ def timing(network: Network) -> Iterator[Issue]:
         for spot in clustering.checked_too_late:
             what = "connection-ttl is not above check-period: a link that is well may be given up"
             yield Issue(Severity.WARNING, spot, what, "a connection-ttl of twice the check-period")
+
+
+def overlapping(network: Network) -> Iterator[Issue]:
+    """Find cluster connections of one node that are about the same addresses (artemis.md 1.12)."""
+    for _, member, _ in _clustered(network):
+        channels = [channel for channel in member.channels if channel.cluster]
+        for one, other in combinations(channels, 2):
+            if AddressFilter(one.destination_filter).meets(AddressFilter(other.destination_filter)):
+                what = f"cluster-connections {one.name!r} and {other.name!r} of {member.name} are about the same "
+                what += "addresses: each message goes to one queue of either cluster, by the way of balancing of the "
+                what += "queue that was heard of last; a node in both is heard of twice"
+                yield Issue(Severity.WARNING, other.spot, what, "an address for each that leaves out the other's")
 
 
 def hops(network: Network) -> Iterator[Issue]:
@@ -350,6 +364,7 @@ CLUSTER_RULES: Final[tuple[Callable[[Network], Iterable[Issue]], ...]] = (
     announced,
     groups,
     timing,
+    overlapping,
     hops,
     balancing,
     grouping,

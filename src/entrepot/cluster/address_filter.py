@@ -19,3 +19,13 @@ class AddressFilter:
         if address.startswith(self.excluded):
             return False
         return not self.included or address.startswith(self.included)
+
+    def meets(self, other: AddressFilter) -> bool:
+        """Return whether there may be an address that both are about."""
+        excluded = self.excluded + other.excluded
+        for mine in self.included or ("",):
+            for theirs in other.included or ("",):
+                longer, shorter = (mine, theirs) if len(mine) > len(theirs) else (theirs, mine)
+                if longer.startswith(shorter) and not longer.startswith(excluded):
+                    return True
+        return False

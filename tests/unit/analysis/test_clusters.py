@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from entrepot.analysis.graph import served
 from entrepot.analysis.model import Issue
 from entrepot.analysis.picture import picture
@@ -128,11 +130,12 @@ def test_max_hops_that_let_nothing_through() -> None:
     found(files, "max-hops 0: this node learns nothing", ERROR, "a.xml")
 
 
-def test_the_uri_form_is_read_as_well() -> None:
+@pytest.mark.parametrize("separator", ["&amp;", ";"])
+def test_the_uri_form_is_read_as_well(separator: str) -> None:
     uri = (
         '<cluster-connections><cluster-connection-uri name="c" address="static://(tcp://b:61616)?connectorName=own;'
         'maxHops=3;messageLoadBalancingType=STRICT"/></cluster-connections>'
-    ).replace(";", "&amp;")
+    ).replace(";", separator)
     files = Cluster().node("a", uri).node("b", joined(static("a")), "a")
     (channel,) = files.network().members[0].channels
     assert (channel.consumer_ttl, channel.balancing, channel.targets[0][0].text) == (3, "STRICT", "b:61616")
@@ -189,6 +192,22 @@ def test_names_that_are_given_twice() -> None:
 
 
 # -- joining -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [("", "", True), ("eu", "", True), ("eu", "eu.uk", True), ("eu,!eu.uk", "eu.uk", False), ("eu", "us", False)],
+)
+def test_connections_of_one_node_about_the_same_addresses(one: str, other: str, meet: bool) -> None:
+    both = "".join(
+        joined(static(to), f"<address>{what}</address>" if what else "", name=name)
+        for name, to, what in (("c", "b", one), ("d", "x", other))
+    ).replace("</cluster-connections><cluster-connections>", "")
+    files = Cluster().node("a", both, "b", "x").node("b", joined(static("a")), "a").node("x", joined(static("a")), "a")
+    if meet:
+        found(files, "cluster-connections 'c' and 'd' of a are about the same addresses", WARNING, "a.xml")
+    else:
+        assert files.hits("about the same addresses") == []
 
 
 def test_users_and_passwords_that_differ_are_found_and_not_quoted() -> None:

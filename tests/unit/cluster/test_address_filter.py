@@ -21,3 +21,20 @@ def test_a_filter_is_of_beginnings_and_exclusions_count_more(text: str, yes: lis
     meant = AddressFilter(text)
     assert all(meant.covers(name) for name in yes)
     assert not any(meant.covers(name) for name in no)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [
+        ("", "", True),
+        ("eu", "", True),
+        ("eu", "us", False),
+        ("eu,us", "us.west", True),
+        ("eu,!eu.uk", "eu.uk", False),
+        ("eu", "eu.uk,!eu", False),
+        ("eu,!eu.uk", "eu", True),
+    ],
+)
+def test_two_may_be_about_the_same_addresses(one: str, other: str, meet: bool) -> None:
+    mine, theirs = AddressFilter(one), AddressFilter(other)
+    assert mine.meets(theirs) == theirs.meets(mine) == meet

@@ -275,7 +275,7 @@ class _Reader:
         if element.name != CLUSTER_URI:
             return None
         try:
-            return parse(self.text(element, "address"))
+            return parse(self.text(element, "address").replace(";", "&"))  # Artemis separates options by either
         except InvalidURI as error:
             self.wrong(element, error.message, error.remedy)
             return None
