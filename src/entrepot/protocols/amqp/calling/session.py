@@ -300,9 +300,10 @@ class AmqpCaller(AmqpServerSession):
     def take_from(
         self, name: str, address: str, capabilities: list[str], where: Destination, fetch: Fetch | None = None
     ) -> Taking:
-        """Attach a link over which what is at ``address`` there comes to ``where``, or as ``fetch`` says. Raises Refused.
+        """Attach a link over which what is at ``address`` there comes to ``where``, or as ``fetch`` says.
 
         Call it while the session is open. The link of a ``fetch`` comes behind the control link of its federation.
+        Raises Refused.
         """
         session = self.session
         assert session is not None
