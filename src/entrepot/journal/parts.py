@@ -139,10 +139,13 @@ class Parts:
 
     def touch(self, number: i64) -> None:
         """Something is said of message ``number``: whoever says it relies on the bracket, if that stored it."""
-        if not self.inside:
-            at = bisect_right(self._lows, int(number)) - 1
-            if at >= 0 and number <= self._highs[at]:
-                self.rely()
+        if not self.inside and self.has(number):
+            self.rely()
+
+    def has(self, number: i64) -> bool:
+        """Return whether the bracket that is open stored message ``number``, in a part before the one under way."""
+        at = bisect_right(self._lows, int(number)) - 1
+        return at >= 0 and number <= self._highs[at]
 
     def claims(self, kind: int) -> bool:
         """Return whether a document of ``kind`` that is put or deleted now belongs to the bracket."""

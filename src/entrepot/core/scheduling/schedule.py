@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import (
     Fault,
     Refused,
@@ -29,6 +30,7 @@ from entrepot.core.scheduling.timed import (
 )
 from entrepot.model.message import Message
 
+COMMIT_LOOK: Final = MILLISECOND  # until it is looked whether a commit has ended
 FIRE_UNITS: Final = 4  # of `core/effort.py`: to read a scheduled message from disk, send it, store it anew
 
 
@@ -112,19 +114,31 @@ class ScheduledMessages:
             self._await_dates()
 
     def keep_dates(self) -> None:
-        """Send the scheduled messages whose time has come, as many as one turn may."""
+        """Send the scheduled messages whose time has come, as many as one turn may.
+
+        Those of a commit that goes on over many turns wait for its end: nobody sees a part of it, and what they become
+        would be on disk whatever becomes of the commit.
+        """
         self.chime = None
         self.dates.adjust(self.host.wall, self.host.now)
+        early: list[tuple[int, int]] = []
+        after: i64 = 0
         while not self.host.effort.is_over():
             if self.host.journal.refusal() is not None:  # the disk is full: nothing could be stored, so try again
-                self._await_dates(MOVE_RETRY)
-                return
+                after = MOVE_RETRY
+                break
             found = self.dates.take(self.host.wall)
             if found is None:
                 break
             self.host.effort.spent += FIRE_UNITS
-            self.fire(found[0], found[1])
-        self._await_dates()
+            if self.host.journal.parts.has(found[0]):
+                early.append(found)
+                after = COMMIT_LOOK
+            else:
+                self.fire(found[0], found[1])
+        for number, deliver_at in early:
+            self.dates.add(number, deliver_at, int(self.host.now), self.host.wall, self.host.now)
+        self._await_dates(int(after))
 
     def fire(self, number: int, deliver_at: int) -> None:
         """Send the scheduled message ``number``, whose time has come, and plan its next repetition."""

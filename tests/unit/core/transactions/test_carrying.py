@@ -6,6 +6,7 @@ import pytest
 
 from entrepot.base.errors import AddressFull, StorageFull
 from entrepot.core.effort import Rest
+from entrepot.core.scheduling.timed import SCHEDULED_DELAY
 from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import State, Transaction
 from entrepot.journal.log import Waiter
@@ -98,6 +99,43 @@ def test_a_large_commit_takes_turns_and_who_asked_goes_on_when_it_is_done() -> N
     assert asker.went_on == 1
     assert work.transaction.state is State.COMMITTED
     assert work.error is None
+
+
+def scheduled(rig: Rig) -> Transaction:
+    """Return a large transaction whose messages are due a millisecond after they were sent."""
+    transaction = Transaction("t")
+    target = rig.broker.target(parse("out"))
+    for number in range(MANY):
+        message = rig.message(f"t{number}", target.name)
+        message.annotate(SCHEDULED_DELAY, "1")
+        transaction.send(message, target)
+    return transaction
+
+
+@pytest.mark.parametrize("turns", [3, 6, 9])
+def test_what_it_schedules_is_not_sent_before_its_end_and_not_at_all_when_it_has_none(turns: int) -> None:
+    rig = rig_with()
+    work, _ = begun(rig, scheduled(rig))
+    for _ in range(turns):
+        rig.now += 5_000_000
+        rig.wall += 5
+        rig.broker.tick(rig.now, rig.wall)
+        rig.broker.advance()
+        rig.broker.effort.go_on()
+        rig.turn()
+    assert not work.decided
+    assert rig.bodies("out") == []
+    rig.restart("kill")
+    rig.wait(1000)
+    assert rig.bodies("out") == []
+
+
+def test_what_it_schedules_is_sent_after_its_end() -> None:
+    rig = rig_with()
+    work, _ = begun(rig, scheduled(rig))
+    done(rig, work)
+    rig.wait(1000)
+    assert rig.bodies("out") == bodies()
 
 
 def test_a_small_one_and_one_for_which_nobody_can_wait_are_done_at_once() -> None:
