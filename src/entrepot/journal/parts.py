@@ -126,7 +126,7 @@ class Parts:
         """Somebody relies on what the bracket says: what comes now waits for its end."""
         if self.open and not self.relied:
             self.relied = True
-            if not self.inside and self.tail.depth == 0:
+            if not self.inside and (self.tail.depth == 0 or self.tail.batch.empty()):
                 self._go_in()
             self.inside = True
             self.tail.boards = True

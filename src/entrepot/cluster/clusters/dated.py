@@ -62,6 +62,7 @@ class Dated:
                 if len(target) == 1:
                     copy.address = target[0].name
                 copy.durable = True
+                broker.journal.parts.touch(number)  # of a commit that goes on: the copy is the commit's, too
                 broker.journal.begin()
                 try:
                     hand_out(broker, copy, [queue])

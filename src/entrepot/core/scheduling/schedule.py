@@ -150,6 +150,7 @@ class ScheduledMessages:
         message = self.host.journal.reading.load(number) if kept is None else kept
         schedule = Schedule(message.need_rare().annotations)
         following = schedule.following(min(deliver_at, int(self.host.wall)))  # earlier when the wall clock was put back
+        self.host.journal.parts.touch(number)  # before anything is written: what it becomes is the commit's, too
         self.host.journal.begin()
         try:
             self._send(message, schedule.repeats)

@@ -130,6 +130,21 @@ def test_what_it_schedules_is_not_sent_before_its_end_and_not_at_all_when_it_has
     assert rig.bodies("out") == []
 
 
+def test_what_an_operator_delivers_of_it_before_its_end_is_not_there_without_it() -> None:
+    rig = rig_with()
+    work, _ = begun(rig, scheduled(rig))
+    a_turn(rig)
+    a_turn(rig)
+    number = min(rig.broker.scheduled.schedules)
+    assert rig.broker.journal.parts.has(number)
+    rig.broker.scheduled.fire(number, int(rig.wall))
+    rig.turn()
+    assert not work.decided
+    rig.restart("kill")
+    rig.wait(1000)
+    assert rig.bodies("out") == []
+
+
 def test_what_it_schedules_is_sent_after_its_end() -> None:
     rig = rig_with()
     work, _ = begun(rig, scheduled(rig))
