@@ -7,8 +7,6 @@ differ, so that several runs on one machine do not meet. docs/artemis-cluster-te
 from __future__ import annotations
 
 import contextlib
-import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -281,62 +279,3 @@ def test_client_side_load_balancing(tmp_path: Path) -> None:
         seen = cluster.played("client-side-load-balancing")
         each = [" ".join(str(number) for number in range(first, first + 10)) for first in (0, 100, 200)]
         assert seen == {"client-side-load-balancing nodes [0, 1, 2]": each}
-
-
-SHARED_STORE: Final = """<ha-policy><shared-store><{part}><failover-on-shutdown>true</failover-on-shutdown></{part}>
-</shared-store></ha-policy>"""
-
-
-def test_shared_storage_static_cluster(tmp_path: Path) -> None:
-    """A primary and two that wait for its store: a client goes on when the first is killed, and then the second."""
-    cluster = Cluster(tmp_path, 3)
-    for own in range(3):
-        others = [at for at in range(3) if at != own]
-        found = CONNECTION.format(mode="ON_DEMAND", hops=0, others=cluster.static(*others))
-        policy = SHARED_STORE.format(part="backup" if own else "primary")
-        cluster.add(cluster.connectors(own, *others) + found + policy)
-    for each in cluster.nodes:
-        assert isinstance(each, Entrepot)
-        each.data = tmp_path / "shared"
-        each.arguments = tuple(shared_file(Path(word), tmp_path) for word in each.arguments)
-    first, second, third = cluster.nodes
-    try:
-        first.start().await_ready()
-        second.start()
-        third.start()
-        client = subprocess.Popen(
-            cluster.command("shared-storage-static-cluster"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert client.stdin is not None
-        assert client.stdout is not None
-        serving = first
-        for _ in range(2):
-            assert client.stdout.readline() == "kill\n"
-            serving.kill()
-            serving = successor([node for node in (second, third) if node is not serving])
-            client.stdin.write("\n")
-            client.stdin.flush()
-        assert client.communicate(timeout=MEETING_S)[0] == "shared-storage-static-cluster | 20\n"
-    finally:
-        for each in cluster.nodes:
-            each.kill()
-
-
-def shared_file(file: Path, home: Path) -> str:
-    """Let a node keep its messages where the others keep theirs; return its file."""
-    text = file.read_text()
-    for name in ("paging", "bindings", "journal", "large-messages"):
-        text = text.replace(f"{file.parent}/{name}", f"{home}/shared/{name}")
-    file.write_text(text)
-    return str(file)
-
-
-def successor(waiting: list[Artemis | Entrepot]) -> Artemis | Entrepot:
-    """Return which of them serves, once one does."""
-    until = time.monotonic() + MEETING_S
-    while time.monotonic() < until:
-        for each in waiting:
-            with contextlib.suppress(OSError), socket.create_connection((HOST, each.port), timeout=1):
-                return each
-        time.sleep(0.05)
-    raise AssertionError("nobody takes over")
