@@ -7,7 +7,6 @@ differ, so that several runs on one machine do not meet. docs/artemis-cluster-te
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -280,61 +279,3 @@ def test_client_side_load_balancing(tmp_path: Path) -> None:
         seen = cluster.played("client-side-load-balancing")
         each = [" ".join(str(number) for number in range(first, first + 10)) for first in (0, 100, 200)]
         assert seen == {"client-side-load-balancing nodes [0, 1, 2]": each}
-
-
-SHARED_STORE: Final = """<ha-policy><shared-store><{part}><failover-on-shutdown>true</failover-on-shutdown></{part}>
-</shared-store></ha-policy>"""
-
-
-def test_shared_storage_static_cluster(tmp_path: Path) -> None:
-    """A primary, one that waits for its store, and then a third: a client goes on when the first two are killed."""
-    cluster = Cluster(tmp_path, 3)
-    for own in range(3):
-        others = [at for at in range(3) if at != own]
-        found = CONNECTION.format(mode="ON_DEMAND", hops=0, others=cluster.static(*others))
-        policy = SHARED_STORE.format(part="backup" if own else "primary")
-        cluster.add(cluster.connectors(own, *others) + found + policy)
-    for each in cluster.nodes:
-        assert isinstance(each, Entrepot)
-        each.data = tmp_path / "shared"
-        each.arguments = tuple(shared_file(Path(word), tmp_path) for word in each.arguments)
-    first, second, third = cluster.nodes
-    try:
-        first.start().await_ready()
-        awaits_store(second)
-        client = subprocess.Popen(
-            cluster.command("shared-storage-static-cluster"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert client.stdin is not None
-        assert client.stdout is not None
-        for dies, lives in ((first, second), (second, third)):
-            assert client.stdout.readline() == "kill\n"
-            dies.kill()
-            lives.await_ready()
-            if lives is second:
-                awaits_store(third)
-            client.stdin.write("\n")
-            client.stdin.flush()
-        assert client.communicate(timeout=MEETING_S)[0] == "shared-storage-static-cluster | 20\n"
-    finally:
-        for each in cluster.nodes:
-            each.kill()
-
-
-def shared_file(file: Path, home: Path) -> str:
-    """Let a node keep its messages where the others keep theirs; return its file."""
-    text = file.read_text()
-    for name in ("paging", "bindings", "journal", "large-messages"):
-        text = text.replace(f"{file.parent}/{name}", f"{home}/shared/{name}")
-    file.write_text(text)
-    return str(file)
-
-
-def awaits_store(broker: Artemis | Entrepot) -> None:
-    """Start a broker whose store another one has; return when it waits for it."""
-    broker.start()
-    assert isinstance(broker, Entrepot)
-    until = time.monotonic() + MEETING_S
-    while " waits: " not in (broker.home / "log").read_text():
-        assert time.monotonic() < until, (broker.home / "log").read_text()[-3000:]
-        time.sleep(0.05)
