@@ -99,7 +99,7 @@ def _window(index: Index, options: JournalOptions, start: int, as_of: i64, room:
             break
         control: i64 = 0
         if segment.refs and index.undoes_older(segment, first):
-            control = segment.end - segment.data_bytes
+            control = segment.end - segment.data_bytes + segment.key_bytes
         copied = kept + segment.live_bytes + control
         if copied > room or (stop > start and copied > options.segment_bytes):
             break
@@ -159,6 +159,7 @@ class Compaction:
         self._needed: bool = False
         self._origins = vec[i64]()
         self._documents: list[MovedDocument] = []
+        self._replaced: dict[bytes, bool] = {}  # what stands for documents that are not copied: see `_copy`
         self._notes: list[MovedNote] = []
         port.create(self.scratch_name, 0)
         meta = BytesWriter()
@@ -229,7 +230,12 @@ class Compaction:
         self._data = self._port.read(source.name, self._base, wanted)
 
     def _copy(self, source: Segment, data: bytes, place: i64, size: i64) -> None:
-        """Copy one record if it is needed; ``place`` is where it is in ``data``."""
+        """Copy one record if it is needed; ``place`` is where it is in ``data``.
+
+        A document that is not current took the place of an older one, which an older segment may have still. What took
+        its own place refers to this segment, and is not needed for it any more. So a DELETE stands for it: else the
+        older one would be back, once the younger ones are gone.
+        """
         body: i64 = place + RECORD_HEAD
         kind = data[body]
         offset = self._base + place
@@ -259,6 +265,10 @@ class Compaction:
                 self._batch.finish()
                 copy = self._batch.record(data[body : place + size])
                 self._documents.append(MovedDocument(document, copy))
+            elif self._needed and name not in self._replaced:
+                self._replaced[name] = True
+                self._batch.finish()
+                self._batch.record(bytes([DELETE]) + name)
         elif kind in (DELETE, WHOLE):
             if self._needed:
                 self._batch.finish()
@@ -325,6 +335,7 @@ class Compaction:
                 document.offset = moved.offset
                 pin(target, document.length)
             target.data_bytes += document.length
+            target.key_bytes += document.length - len(document.value)
         for entry in self._notes:
             note = entry.note
             if note.segment is entry.source and note.offset == entry.source_offset and note.current:

@@ -51,7 +51,8 @@ class Segment:
     """One file: what is in it, how much of that is alive, and whose records it undoes.
 
     ``pins`` counts live things other than messages (documents, redelivery counts, additions).
-    ``data_bytes`` are those of MESSAGE and PUT records, dead or alive.
+    ``data_bytes`` are those of MESSAGE and PUT records, dead or alive; ``key_bytes`` those of PUT records without the
+    values.
     """
 
     def __init__(self, first: i64, last: i64, first_sequence: i64) -> None:
@@ -65,6 +66,7 @@ class Segment:
         self.damaged: bool = False
         self.end: i64 = 0
         self.data_bytes: i64 = 0
+        self.key_bytes: i64 = 0
         self.live: i64 = 0
         self.live_bytes: i64 = 0
         self.pins: i64 = 0
@@ -234,6 +236,7 @@ class Index:
         self.paged_bytes: i64 = 0  # of records that are live until the next start
         self.blob_freed: i64 = 0
         self.reclaimable: bool = False
+        self.struck: Segment | None = None  # by the last `settle`
         self.undone: dict[int, bool] = {}  # brackets in parts that were never whole: what is in their parts never was
         self._hint: Segment | None = None
 
@@ -385,7 +388,11 @@ class Index:
         return [queue]
 
     def settle(self, number: i64, queue: i64) -> tuple[i64, Segment | None]:
-        """Strike ``queue`` off ``number``. Return NOTHING, DURABLY or IN_PASSING (needs no record), and the segment."""
+        """Strike ``queue`` off ``number``. Return NOTHING, DURABLY or IN_PASSING (needs no record), and the segment.
+
+        ``struck``: the segment whose addition of ``queue`` is undone by it, too, where there is one.
+        """
+        self.struck = None
         segment = self.find(number)
         if segment is None:
             return NOTHING, None
@@ -481,6 +488,8 @@ class Index:
         for known in notes:
             if known.queue == queue:
                 known.current = False
+                if known.count < 0:
+                    self.struck = known.segment
                 self._unpin(known.segment, known.length)
             else:
                 kept.append(known)
@@ -501,8 +510,10 @@ class Index:
         name = document_name(document.kind, document.key)
         old = self.remove(name)
         self.documents[name] = document
-        pin(document.segment, document.length)
-        document.segment.data_bytes += document.length
+        segment = document.segment
+        pin(segment, document.length)
+        segment.data_bytes += document.length
+        segment.key_bytes += document.length - len(document.value)
         return old
 
     def remove(self, name: bytes) -> Segment | None:

@@ -193,6 +193,8 @@ class JournalCore(JournalEvents):
         if how == DURABLY and self._condition.dead is None:
             tail.batch.settle(number, queue_id)
             tail.referred(segment)
+            if index.struck is not None:
+                tail.referred(index.struck)
         if index.blob_freed != 0:
             if self.parts.open:
                 self.parts.bodies.append(int(index.blob_freed))

@@ -458,9 +458,13 @@ class Recovery:
         self.index.messages += 1
 
     def _apply_settle(self, segment: Segment, number: i64, queue: i64, sequence: i64) -> None:
-        found = self.index.settle(number, queue)[1]
+        index = self.index
+        found = index.settle(number, queue)[1]
         if found is not None and found is not segment:
             segment.refs[found.first] = sequence
+        struck = index.struck
+        if struck is not None and struck is not segment:
+            segment.refs[struck.first] = sequence
 
     def _apply_rare(self, segment: Segment, window: Window, place: i64, length: i64, sequence: i64) -> None:
         data = window.data

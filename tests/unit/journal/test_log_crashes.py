@@ -285,3 +285,41 @@ JournalAgainstDict.TestCase.settings = settings(
     max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestJournalAgainstDict = pytest.mark.timeout(300)(JournalAgainstDict.TestCase)
+
+
+def test_a_document_that_was_removed_is_not_back_when_its_removal_is_compacted_away() -> None:
+    """Three records in three segments: put, put again, removed. The second goes first, and the first stays."""
+    machine = JournalAgainstDict()
+    machine.transaction(count=1, size=0)
+    machine.page(back=0, queues=[0], size=0)
+    machine.store(queues=[0], size=9000)
+    machine.transaction(count=1, size=9000)
+    machine.delete(key=b"a", kind=1)
+    machine.one_is_stuck(count=20, turns=5)
+    machine.crash()
+    assert not machine.model.documents
+
+
+def test_a_queue_that_was_added_and_struck_off_is_not_back_when_that_is_compacted_away() -> None:
+    """The addition stays in its segment beside what lives; the message is copied, the settlement's segment goes."""
+    machine = JournalAgainstDict()
+    machine.store(queues=[0], size=30)
+    machine.store_many(12, 400)  # the rest of its segment
+    for _ in range(4):
+        machine.store(queues=[0], size=400)
+    machine.add(which=0, queue=1)
+    for _ in range(20):
+        machine.store(queues=[0], size=400)
+    machine.store_many(12, 400)
+    machine.settle(which=1, queue=1)
+    machine.store_many(12, 400)
+    machine.world.journal.flush()
+    for number in [number for number, queues in machine.model.queues.items() if queues == [1]]:
+        machine.settle(which=number, queue=1)
+    machine.turns(20, 5000)  # the message is written anew, with the queues that it has
+    for number in sorted(machine.model.queues)[-8:]:  # all that lives beside the settlement
+        machine.settle(which=number, queue=0)
+    machine.store_many(20, 400)
+    machine.turns(20, 5000)
+    machine.crash()
+    assert machine.model.queues[1] == [0]
