@@ -1,4 +1,4 @@
-"""Nodes of a cluster that give all they have away, in the seeded world; and the bugs of drains, planted."""
+"""Nodes of a cluster that give all they have away, in the seeded world."""
 
 from __future__ import annotations
 
@@ -6,31 +6,12 @@ import os
 
 import pytest
 
-from drain_bugs import BESIDE, BUGS, planted
-from entrepot.base.compiled import is_compiled
 from entrepot.simulation.__main__ import main
 from entrepot.simulation.campaign import run_drains
 from entrepot.simulation.drained import DrainRun
 
 SEEDS = int(os.environ.get("DRAIN_SEEDS", "8"))
 
-FOUND = {  # the first seed that finds it
-    "a drain is done before the disk knows it": 432,
-    "ids that come while ids are told are not told": 9,
-    "no ids are told": 3,
-    "what has a date loses it": 3,
-    "a branch is given without what it has taken": 10,
-    "a branch is given anew without asking": 45,
-    "nobody notes that a branch is given": 4,
-    "an aborted drain goes on": 32,
-    "on the way: a message is settled before the answer": 1,
-    "a drain waits for what a lease holds": 1,
-    "a drain says nothing of what a lease holds": 1,
-    "redistribution takes what a drain may have given": 3,
-    "a queue is given away before the disk knows it": 2,
-    "what waits for a third node goes to one with a queue of that number": 6,
-    "what waits for a third node goes there under another id": 1,
-}
 REGRESSIONS = {  # seeds that failed once
     50173: "what an aborted drain had given is moved to the target itself, after a crash",
     50251: "a drain of the past goes on to a node that has left",
@@ -66,15 +47,6 @@ def test_who_reads_at_a_third_node_gets_nothing_twice(seed: int) -> None:
     result = run_drains(seed, beside=True)
     assert not result.violations
     assert result.counts["drains that are broken off beside others"] > 0
-
-
-@pytest.mark.skipif(is_compiled(), reason="native callers do not notice a method that is replaced")
-@pytest.mark.parametrize("bug", BUGS)
-def test_planted_bugs_are_found(bug: str) -> None:
-    beside = bug in BESIDE
-    assert not run_drains(FOUND[bug], beside=beside).violations
-    with planted(bug):
-        assert run_drains(FOUND[bug], beside=beside).violations
 
 
 def test_a_seed_is_one_history() -> None:

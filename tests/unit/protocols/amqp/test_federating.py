@@ -12,10 +12,14 @@ from entrepot.protocols.amqp.federating import (
     ADDRESS_NAME,
     CONTROL,
     EVENTS,
+    MISSING_CHARACTERS,
     PRIORITY,
     QUEUE_NAME,
     QUEUES,
+    TOLD_A_TURN,
     VERSION,
+    Control,
+    Events,
 )
 from entrepot.protocols.amqp.naming import filters_of
 
@@ -34,6 +38,13 @@ def fetch(client: Client, address: str = "Q::Q", **fields: object) -> said.Attac
     return client.receiver(address, **{"desired_capabilities": [QUEUES], "capabilities": ["queue"], **fields})
 
 
+def ask(client: Client, name: str, handle: int) -> None:
+    """Ask for a link that reads a queue, as one who may be refused before there is an answer."""
+    source = said.Source(address=f"{name}::{name}", capabilities=["queue"])
+    client.say(said.Attach(name=name, handle=handle, role=True, desired_capabilities=[QUEUES], source=source))
+    client.hub.turn()
+
+
 def why(client: Client) -> str:
     """Return what the last detach says."""
     error = client.take(said.Detach)[-1].error
@@ -50,6 +61,20 @@ def test_a_control_link_says_that_this_is_a_federation() -> None:
     assert answer.target is not None
     control(client, handle=3)
     assert "has the control link of a federation already" in why(client)
+
+
+def test_one_connection_is_of_one_federation_and_of_another_when_that_ended() -> None:
+    client = Client(Hub())
+    control(client)
+    client.say(said.Begin(incoming_window=1 << 20, outgoing_window=1 << 20), channel=1)
+    wanted = {"desired_capabilities": [CONTROL], "target": said.Target(dynamic=True), "source": said.Source()}
+    client.say(said.Attach(name="second", handle=0, role=False, initial_delivery_count=0, **wanted), channel=1)  # type: ignore[arg-type]
+    client.hub.turn()
+    assert "has the control link of a federation already" in why(client)
+    client.say(said.Detach(handle=0, closed=True))
+    client.hub.turn()
+    client.take(said.Detach)
+    assert control(client, handle=4).offered_capabilities == [CONTROL]
 
 
 @pytest.mark.parametrize("capability", [QUEUES, EVENTS])
@@ -91,6 +116,57 @@ def test_what_is_not_there_is_not_made_and_told_of_when_it_is() -> None:
     client.hub.fill("Q", "y")
     client.hub.turn()
     assert {ADDRESS_NAME: "Q", QUEUE_NAME: "Q"} in client.bodies()
+
+
+def test_names_that_are_waited_for_are_bounded() -> None:
+    client = Client(Hub())
+    control(client)
+    client.receiver(None, 2, dynamic=True, desired_capabilities=[EVENTS], snd_settle_mode=1, credit=2_000)
+    for number in range(120):  # of 9,000 characters: 116 are a mebicharacter
+        fetch(client, "n" * 8_996 + f"{number:04}", handle=10 + number)
+    client.take(said.Detach)
+    (link,) = [link for link in client.session.channels[0].links.values() if isinstance(link, Control)]
+    assert len(link.missing) == MISSING_CHARACTERS // 9_000
+    for number in (0, 119):
+        client.hub.fill("n" * 8_996 + f"{number:04}", "x")
+    client.hub.turn()
+    assert [str(told[QUEUE_NAME])[-4:] for told in client.bodies()] == ["0000"]
+    assert link.characters == (len(link.missing)) * 9_000
+
+
+def test_many_queues_that_are_made_are_told_over_turns() -> None:
+    client = Client(Hub())
+    control(client)
+    client.receiver(None, 2, dynamic=True, desired_capabilities=[EVENTS], snd_settle_mode=1, credit=0)
+    names = [f"n{number}" for number in range(TOLD_A_TURN + 10)]
+    for number, name in enumerate(names):
+        fetch(client, name, handle=10 + number)
+        client.hub.fill(name, "x")
+    client.hub.turn()
+    (events,) = [link for link in client.session.channels[0].links.values() if isinstance(link, Events)]
+    assert len(events.due) == len(names)
+    events.credit = 10_000
+    events.tell()
+    assert len(events.due) == 10
+    client.hub.turn()
+    assert not events.due
+    assert {str(told[QUEUE_NAME]) for told in client.bodies()} == set(names)
+
+
+def test_who_may_not_read_hears_nothing_of_a_queue() -> None:
+    world = World()
+    guest = world.amqp("app")
+    link = Control(guest.session.channels[0], said.Attach(name="c"), "f")
+    guest.session.channels[0].links[0] = link
+    for handle, name in enumerate(("secret", "secret.that.is.not"), 5):  # one is there
+        ask(guest, name, handle)
+        refused = guest.take(said.Detach)[-1].error
+        assert refused is not None
+        assert refused.condition == UNAUTHORIZED, name
+    assert not link.missing
+    ask(guest, "open.that.is.not", 7)
+    assert "amqp:not-found" in why(guest)
+    assert list(link.missing) == ["open.that.is.not"]
 
 
 def test_a_queue_of_another_address_is_none() -> None:
