@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import click
@@ -11,6 +10,7 @@ from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
 from entrepot.cli.managing import Desk, at_desk, tell
 from entrepot.cli.output import listing_option, output_option, show
+from entrepot.management.sifting import BUSIEST, listed
 
 COLUMNS: Final = ("id", "peer", "protocol", "client_id", "login", "listener")
 CONSUMERS: Final = (
@@ -24,7 +24,7 @@ CONSUMERS: Final = (
 )
 PRODUCERS: Final = ("address", "clientID", "remoteAddress", "protocol", "user", "session")
 COUNTS: Final = ("id", "messagesInTransit", "messagesDelivered", "priority", "groups")
-BUSIEST: Final = json.dumps({"sortColumn": "messagesInTransit", "sortOrder": "desc"})
+ALL: Final = 10**9  # rows
 NUMBERS: Final = ("id", "subscriptions", "received", "sent", "requests")
 PAGE: Final = 500
 
@@ -59,16 +59,11 @@ def producers(*, url: str, output: str) -> None:
 
 
 async def _paged(desk: Desk, operation: str, options: str) -> list[dict[str, Any]]:
-    """Return all rows of a list of Artemis' management, counts as numbers. Raises EntrepotError."""
-    rows: list[dict[str, Any]] = []
-    while True:
-        told = json.loads(await desk.ask("broker", operation, options, len(rows) // PAGE + 1, PAGE))
-        rows += [
-            {name: int(said) if name in COUNTS and str(said).isdigit() else said for name, said in row.items()}
-            for row in told["data"]
-        ]
-        if len(told["data"]) < PAGE:
-            return rows
+    """Return the rows of a list of Artemis' management, counts as numbers. Raises EntrepotError."""
+    return [
+        {name: int(said) if name in COUNTS and str(said).isdigit() else said for name, said in row.items()}
+        for row in await listed(desk, operation, options, ALL)
+    ]
 
 
 async def _listed(desk: Desk) -> list[dict[str, Any]]:

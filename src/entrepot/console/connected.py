@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -14,13 +13,12 @@ from starlette.routing import Route
 from entrepot.console.access import Visitor
 from entrepot.console.pages import link
 from entrepot.console.tables import Table, age
-from entrepot.management.view import Asker
+from entrepot.management.sifting import BUSIEST, listed
 
 if TYPE_CHECKING:
     from entrepot.console.pages import Pages
 
 ROWS: Final = 500  # of each
-BUSIEST: Final = '{"sortColumn":"messagesInTransit","sortOrder":"desc"}'
 WHO: Final = (("clientID", "Client id", ""), ("remoteAddress", "From", ""), ("protocol", "Protocol", ""))
 
 
@@ -38,15 +36,10 @@ class Connected:
         """Who is connected, who reads, what they did not acknowledge, and who sends."""
         broker, desk = await self.pages.desk(request, visitor)
         connections = await desk.ask("broker", "describeConnections", 0, ROWS)
-        consumers = await _listed(desk, "listConsumers", BUSIEST)
-        producers = await _listed(desk, "listProducers", "")
+        consumers = await listed(desk, "listConsumers", BUSIEST, ROWS)
+        producers = await listed(desk, "listProducers", "", ROWS)
         tables = [_connections(broker, connections), _consumers(broker, consumers), _producers(broker, producers)]
         return self.pages.rows(request, visitor, "Connections", f"of {broker}", broker, tables, ask=[], live=True)
-
-
-async def _listed(desk: Asker, operation: str, options: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(await desk.ask("broker", operation, options, 1, ROWS))["data"]
-    return found
 
 
 def _connections(broker: str, told: Sequence[dict[str, Any]]) -> Table:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from entrepot.base.errors import EntrepotError, InvalidDestination, Refused, Unreachable
 from entrepot.management import joining
 from entrepot.management.joining import Row
+from entrepot.management.sifting import listed
 from entrepot.management.view import Asker
 
 ATTRIBUTE: Final = re.compile("(?:get|is)([A-Z].*)")
@@ -200,12 +201,7 @@ class Whole:
         found: dict[int, list[Row]] = {}
 
         async def add(number: int, part: Asker) -> None:
-            rows = found.setdefault(number, [])
-            while len(rows) < ROWS_MOST:
-                told = json.loads(await part.ask("broker", operation, options, len(rows) // PAGE_MOST + 1, PAGE_MOST))
-                rows += told["data"]
-                if len(told["data"]) < PAGE_MOST:
-                    break
+            found[number] = await listed(part, operation, str(options), ROWS_MOST)
 
         await self._in_turn(add)
         if operation in ("listQueues", "listAddresses"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from entrepot.base.errors import InvalidOption
 from entrepot.base.settings import Dialect
 from entrepot.cluster.broker_connections.options import FederationEntry, FetchOptions, FetchPolicy
-from entrepot.cluster.federation.options import LOWER, QueuePolicy
-from entrepot.config.artemis.federations import matches_of
+from entrepot.cluster.federation.options import QueuePolicy
+from entrepot.config.artemis.federations import queue_policy_of
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.reading import Bean
 
@@ -49,12 +51,8 @@ def federation_of(reader: PartReader, bean: Bean, connection: str) -> Federation
 
 
 def _policy(bean: Bean, options: FetchOptions) -> QueuePolicy:
-    return QueuePolicy(
-        name=bean.text("name"),
-        priority=int(bean.get("priority-adjustment", LOWER)),
-        federated=bool(bean.get("include-federated", False)),
-        includes=matches_of(bean, "include"),
-        excludes=matches_of(bean, "exclude"),
+    return replace(
+        queue_policy_of(bean),
         selectors=not options.all_messages,
         priorities=not options.one_priority,
         keeps=True,

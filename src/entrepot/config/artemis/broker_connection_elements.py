@@ -61,6 +61,7 @@ BROKER_CONNECTION_KINDS: Final = [
     Kind(
         "amqp-queue-policy",
         obeyed("name:text priority-adjustment:number=-1 include-federated:flag=false"),
+        refused(NO_CLASS, "transformer-class-name:text"),
         Slot("include", ("federation-match",), many=True),
         Slot("exclude", ("federation-match",), many=True),
         Slot("property", ("amqp-property",), many=True),

@@ -110,7 +110,7 @@ class _Federation:
     def read(self) -> None:
         """Find its upstreams and downstreams that can be dialled."""
         for one in self.bean.many("queue-policy"):
-            self._name(one, self._queue_policy(one))
+            self._name(one, queue_policy_of(one))
         for one in self.bean.many("address-policy"):
             self._name(one, self._address_policy(one))
         for one in self.bean.many("policy-set"):
@@ -145,15 +145,6 @@ class _Federation:
             self.reader.error(bean, f"there is a policy {policy.name!r} already", "give it another name", "name")
         self.policies[policy.name] = policy
 
-    def _queue_policy(self, bean: Bean) -> QueuePolicy:
-        return QueuePolicy(
-            name=bean.text("name"),
-            priority=int(bean.get("priority-adjustment", LOWER)),
-            federated=bool(bean.get("include-federated", False)),
-            includes=matches_of(bean, "include"),
-            excludes=matches_of(bean, "exclude"),
-        )
-
     def _address_policy(self, bean: Bean) -> AddressPolicy:
         hops = int(bean.get("max-hops", 0))
         if hops < HOPS_MIN:
@@ -168,8 +159,8 @@ class _Federation:
             auto_delete_delay_ms=int(bean.get("auto-delete-delay", HOUR_MS)),
             auto_delete_messages=int(bean.get("auto-delete-message-count", -1)),
             diverts=bool(bean.get("enable-divert-bindings", False)),
-            includes=matches_of(bean, "include"),
-            excludes=matches_of(bean, "exclude"),
+            includes=_matches(bean, "include"),
+            excludes=_matches(bean, "exclude"),
         )
 
     def _upstream(self, bean: Bean) -> UpstreamEntry | None:
@@ -263,6 +254,16 @@ def _kind(bean: Bean) -> str:
     return "an upstream" if bean.kind.name == "upstream" else "a downstream"
 
 
-def matches_of(bean: Bean, name: str) -> tuple[Match, ...]:
-    """Return the patterns of the elements ``name`` of a policy."""
+def queue_policy_of(bean: Bean) -> QueuePolicy:
+    """Return a policy of queues, over whatever it is carried out."""
+    return QueuePolicy(
+        name=bean.text("name"),
+        priority=int(bean.get("priority-adjustment", LOWER)),
+        federated=bool(bean.get("include-federated", False)),
+        includes=_matches(bean, "include"),
+        excludes=_matches(bean, "exclude"),
+    )
+
+
+def _matches(bean: Bean, name: str) -> tuple[Match, ...]:
     return tuple(Match(address=one.text("address-match"), queue=one.text("queue-match")) for one in bean.many(name))

@@ -23,6 +23,7 @@ from entrepot.core.queue.dead_letters import (
     DEAD_COUNT,
     ORIGINAL_EXPIRATION,
     ORIGINAL_MODE,
+    Home,
     mark_origin,
 )
 from entrepot.core.queue.queue import Queue
@@ -235,8 +236,9 @@ class Move:
     def _copy_of(self, message: Message, target: Queue) -> Message:
         copy = self.broker.ids.renumbered(message)
         copy.address = target.address
-        home = Destination(self.source.address, int(self.source.routing))
-        mark_origin(copy, message, home, self.source.name, self.broker.ids.identity_of(message))
+        source = self.source
+        home = Home(source.address, source.routing, source.policy, source.name)
+        mark_origin(copy, message, home, self.broker.ids.identity_of(message))
         return copy
 
 

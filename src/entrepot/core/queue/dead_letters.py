@@ -31,6 +31,20 @@ ORIGINAL_EXPIRATION: Final = "originalExpiration"
 ORIGINAL_MODE: Final = "originalDeliveryMode"
 
 
+class Home:
+    """Where a message was: what holds for it there, and ``queue``, in which it was.
+
+    ``way``: the queue in which it waited for another node, where it was in none of its own address yet.
+    """
+
+    def __init__(self, address: str, routing: i64, policy: Policy, queue: str) -> None:
+        self.address: str = address
+        self.routing: i64 = routing
+        self.policy: Policy = policy
+        self.queue: str = queue
+        self.way: str = ""
+
+
 class DeadLetters:
     """Sends dead and expired messages to the addresses that policies name."""
 
@@ -43,12 +57,12 @@ class DeadLetters:
     def bury(self, queue: QueueHead, message: Message, reason: Reason, deliveries: i64) -> None:
         """Send a copy of ``message`` to the dead-letter address of ``queue``; the caller then finishes the original."""
         home = self._home(queue, message)
-        policy = self._policy(queue, home)
-        name = policy.dead_letters_of(home.name, home.routing)
+        policy = home.policy
+        name = policy.dead_letters_of(home.address, home.routing)
         wanted = message.durable or policy.dead_letter_non_persistent or reason.code != EXPIRED
         rare = message.rare
         flaw = "" if rare is None or rare.large_id == 0 else self.host.journal.overflow.flaw(message)
-        if not name or not wanted or (not flaw and name in (queue.name, home.name)):
+        if not name or not wanted or (not flaw and name in (queue.name, home.address)):
             identity = self.host.ids.identity_of(message)
             announcing.dropped(self.host.hub, queue.place(), message, identity, reason)
             return
@@ -69,8 +83,8 @@ class DeadLetters:
             hand_out(self.host, letter, [self.place(name)])
         else:
             if policy.dead_letter_resources:
-                self._need_own(name, home.name, policy.dead_letter_prefix, policy.dead_letter_suffix)
-            self._send_on(letter, queue, message, home, name, policy.dead_letter_expiry_ms)
+                self._need_own(name, home.address, policy.dead_letter_prefix, policy.dead_letter_suffix)
+            self._send_on(letter, message, home, name, policy.dead_letter_expiry_ms)
         identity = self.host.ids.identity_of(message)
         announcing.dead(self.host.hub, queue.place(), message, identity, reason, name, deliveries)
 
@@ -78,44 +92,40 @@ class DeadLetters:
         """Send a copy of ``message`` to the expiry address, or treat it as a dead letter, or drop it (policy)."""
         announcing.expired(self.host.hub, queue.place(), message, self.host.ids.identity_of(message))
         home = self._home(queue, message)
-        policy = self._policy(queue, home)
+        policy = home.policy
         name = policy.expiry_address
-        if name and name not in (queue.name, home.name):
+        if name and name not in (queue.name, home.address):
             letter = self.host.ids.renumbered(message)
             letter.address = name
             letter.annotate(ACTUAL_EXPIRY, str(self.host.wall))
             if policy.expiry_resources:
-                self._need_own(name, message.address or home.name, policy.expiry_prefix, policy.given.expiry_suffix)
-            self._send_on(letter, queue, message, home, name)
+                self._need_own(name, message.address or home.address, policy.expiry_prefix, policy.given.expiry_suffix)
+            self._send_on(letter, message, home, name)
         elif policy.dead_letter_expired:
             self.bury(queue, message, Reason(EXPIRED, f"expired at {message.expiration}"), 0)
 
-    def _home(self, queue: QueueHead, message: Message) -> Destination:
-        """Return the address whose policy holds for ``message``: its own while it is on its way to another node.
+    def _home(self, queue: QueueHead, message: Message) -> Home:
+        """Return where ``message`` is at home: at its own address while it is on its way to another node.
 
         So it is in Artemis, too: a store-and-forward queue has an address that nobody set anything for.
         """
-        if message.address and is_on_its_way(queue):
-            return Destination(message.address, default_routing(self.table, message.address))
-        return Destination(queue.address, int(queue.routing))
+        if not message.address or not queue.address.startswith(STORE_PREFIX):
+            return Home(queue.address, queue.routing, queue.policy, queue.name)
+        routing = default_routing(self.table, message.address)
+        home = Home(message.address, routing, self.policies.of(message.address, routing), "")
+        home.way = queue.name
+        return home
 
-    def _policy(self, queue: QueueHead, home: Destination) -> Policy:
-        return self.policies.of(home.name, home.routing) if is_on_its_way(queue) else queue.policy
-
-    def _send_on(
-        self, letter: Message, queue: QueueHead, message: Message, home: Destination, name: str, lives_ms: i64 = 0
-    ) -> None:
-        was_in = queue.name
-        if is_on_its_way(queue):
-            was_in = ""
-            letter.unmark(ROUTE_TO + queue.name)
-        mark_origin(letter, message, home, was_in, self.host.ids.identity_of(message))
+    def _send_on(self, letter: Message, message: Message, home: Home, name: str, lives_ms: i64 = 0) -> None:
+        if home.way:
+            letter.unmark(ROUTE_TO + home.way)
+        mark_origin(letter, message, home, self.host.ids.identity_of(message))
         if message.expiration:
             letter.annotate(ORIGINAL_EXPIRATION, str(message.expiration))
             letter.expiration = 0
         if lives_ms > 0:
             letter.expiration = self.host.wall + lives_ms
-        self._hand_on(letter, name, self._policy(queue, home))
+        self._hand_on(letter, name, home.policy)
 
     def _hand_on(self, letter: Message, name: str, policy: Policy) -> None:
         """Give ``letter`` to the queues of the address ``name``; to one of that name where there is none."""
@@ -181,16 +191,8 @@ class DeadLetters:
         hand_out(self.host, product, [self.place(name)])
 
 
-def is_on_its_way(queue: QueueHead) -> bool:
-    """Return whether what is in ``queue`` waits there for another node."""
-    return queue.address.startswith(STORE_PREFIX)
-
-
-def mark_origin(copy: Message, message: Message, home: Destination, was_in: str, identity: str) -> None:
-    """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type.
-
-    ``home``: the address of the queue ``was_in``.
-    """
-    note_origin(copy, message.address or home.name, was_in, home.routing)
+def mark_origin(copy: Message, message: Message, home: Home, identity: str) -> None:
+    """Write on ``copy`` where it was: what Artemis calls the original address, queue, id and routing type."""
+    note_origin(copy, message.address or home.address, home.queue, home.routing)
     copy.annotate(ORIGINAL_ID, identity)
     copy.mark(ORIGINAL_NUMBER, int(message.number))

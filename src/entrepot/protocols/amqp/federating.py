@@ -21,7 +21,7 @@ from entrepot.core.events.facts import QUEUE_ADDED, Fact, Listener, QueueFact
 from entrepot.core.observing import ignore, observe
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.core.queue.queue import Queue
-from entrepot.core.security.access import SEND
+from entrepot.core.security.access import CONSUME, SEND
 from entrepot.model.address import Destination
 from entrepot.protocols.amqp.incoming import Arriving
 from entrepot.protocols.amqp.large import LargeArrival
@@ -59,6 +59,9 @@ ADDRESS_NAME: Final = "REQUESTED_ADDRESS_NAME"
 QUEUE_NAME: Final = "REQUESTED_QUEUE_NAME"
 MISSING_MOST: Final = 10_000
 """Queues of one connection that are waited for; of others it is not told."""
+MISSING_CHARACTERS: Final = 1 << 20
+"""Of their names together."""
+TOLD_A_TURN: Final = 500  # a millisecond or two
 PRIORITY_MOST: Final = (1 << 31) - 1
 
 
@@ -75,11 +78,12 @@ def attach_sender(session: AmqpSession, asked: Attach, target: Target) -> None:
         )
     if not target.dynamic:
         raise AmqpRefused("the target of a control link is to be a dynamic node", INVALID_FIELD)
-    if control_of(session) is not None:
-        raise AmqpRefused("this session has the control link of a federation already", ILLEGAL_STATE)
+    if connection.federated:  # each keeps what it waits for
+        raise AmqpRefused("this connection has the control link of a federation already", ILLEGAL_STATE)
     said = (asked.properties or {}).get(NAME)
     link = Control(session, asked, said if isinstance(said, str) else asked.name)
     session.links[int(asked.handle)] = link
+    connection.federated = True
     made = Target(address=asked.name, dynamic=True, capabilities=target.capabilities)
     answer = Attach(name=asked.name, handle=asked.handle, role=True, source=asked.source, target=made)
     answer.snd_settle_mode = asked.snd_settle_mode
@@ -105,18 +109,22 @@ def attach_reader(session: AmqpSession, asked: Attach, source: Source) -> None:
 def control_of(session: AmqpSession) -> Control | None:
     """Return the control link of a session; None: it is none of a federation."""
     for link in session.links.values():  # it comes before all others
-        if isinstance(link, Control):
+        if isinstance(link, Control) and not link.ended:
             return link
     return None
 
 
 class Control(Arriving):
-    """The link by which a connection is one of a federation. ``missing``: queues that are read as soon as they are."""
+    """The link by which a connection is one of a federation.
+
+    ``missing``: queues that are read as soon as they are; ``characters``: of their names.
+    """
 
     def __init__(self, session: AmqpSession, asked: Attach, federation: str) -> None:
         super().__init__(session, asked.name, asked.handle, False, max(asked.initial_delivery_count, i64(0)))
         self.federation: str = federation
         self.missing: dict[str, None] = {}
+        self.characters: i64 = 0
         self.events: Events | None = None
 
     def sends(self) -> bool:
@@ -133,10 +141,27 @@ class Control(Arriving):
             remedy="take remote-queue-policy and remote-address-policy out, and write a local one at this broker",
         )
 
+    def end(self, last_delivered: i64) -> None:
+        """The connection is none of a federation any more."""
+        super().end(last_delivered)
+        self.connection.federated = False
+        self.missing.clear()
+        self.characters = 0
+
     def lacks(self, queue: str) -> None:
         """Tell of ``queue`` when it is made."""
-        if len(self.missing) < MISSING_MOST:
+        characters = self.characters + len(queue)
+        if queue not in self.missing and len(self.missing) < MISSING_MOST and characters <= MISSING_CHARACTERS:
             self.missing[queue] = None
+            self.characters = characters
+
+    def has_now(self, queue: str) -> bool:
+        """``queue`` was made; return whether it is to be told."""
+        if queue not in self.missing:
+            return False
+        del self.missing[queue]
+        self.characters -= len(queue)
+        return True
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -199,17 +224,20 @@ class Events(Link):
 
     def made(self, queue: str, address: str) -> None:
         """A queue was made."""
-        missing = self.control.missing
-        if queue in missing:
-            del missing[queue]
+        if self.control.has_now(queue):
             self.due[queue] = address
             self.session.connection.broker.effort.later(self.later)
 
     def tell(self) -> None:
-        """Write what is due, as far as credit and the session's window allow. What is told settles itself."""
+        """Write some of what is due, as far as credit and the session's window allow. What is told settles itself."""
         session = self.session
         outlet = session.connection.outlet
+        left = TOLD_A_TURN
         while self.due and self.credit > 0 and session.window > 0 and not self.ended:
+            if left == 0:
+                session.connection.broker.effort.later(self.later)
+                return
+            left -= 1
             queue = next(iter(self.due))
             octets = event_of(queue, self.due.pop(queue))
             delivery = session.next_delivery
@@ -313,9 +341,20 @@ def _wanted(control: Control, source: Source) -> tuple[Destination, Queue]:
     name = where.queue or where.name
     queue = broker.table.queues.get(name)
     if queue is None or queue.temporary or (where.queue != "" and queue.address != where.name):
+        _may_know(control, where.name)
         control.lacks(name)
         raise AmqpRefused(f"there is no queue {name!r} of the address {where.name!r}", NOT_FOUND)
     return Destination(queue.address, queue.routing, False, name), queue
+
+
+def _may_know(control: Control, address: str) -> None:
+    """Raise AccessDenied for who may not read what is at ``address``: he hears nothing of its queues."""
+    connection = control.session.connection
+    if not connection.broker.access.has_right(connection.subject, address, CONSUME):
+        raise AccessDenied(
+            f"User {connection.subject.name} is not authorized to read from: queue://{address}",
+            remedy="give its group that right, or let no policy there name it",
+        )
 
 
 def _priority_of(asked: Attach) -> int:

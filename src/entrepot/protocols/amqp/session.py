@@ -69,6 +69,7 @@ class AmqpConnection(CommandSession[Frame]):
         self.transactions: dict[bytes, Txn] = {}
         self.temporaries: dict[str, int] = {}  # dynamic nodes, and their routing types
         self.sent: i64 = 0
+        self.federated: bool = False  # one of its sessions has the control link of a federation
 
     def say(self, channel: i64, performative: Composite) -> None:
         """Write a frame."""
