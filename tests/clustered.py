@@ -220,7 +220,7 @@ class Node:
         broker = self.rig.broker
         broker.tick(self.rig.now, self.rig.wall)
         action()  # type: ignore[operator]
-        while broker.effort.rests:
+        while broker.effort.waits():
             broker.effort.go_on()
         self.rig.turn()
 

@@ -237,7 +237,7 @@ class Rig:
         """Let time pass; alarms ring when they are due."""
         end = self.now + ms * MILLISECOND
         for _ in range(100_000):
-            while self.broker.effort.rests:
+            while self.broker.effort.waits():
                 self.broker.effort.go_on()
             due = self.broker.deadline()
             step = max(0, min(due, end) - self.now)
@@ -246,10 +246,10 @@ class Rig:
             self.now += step
             self.broker.tick(self.now, self.wall)
             self.broker.advance()
-            while self.broker.effort.rests:
+            while self.broker.effort.waits():
                 self.broker.effort.go_on()
             self.turn()
-            if self.now >= end and self.broker.deadline() > self.now and not self.broker.effort.rests:
+            if self.now >= end and self.broker.deadline() > self.now and not self.broker.effort.waits():
                 return
         raise AssertionError("the broker is never at rest")
 

@@ -104,7 +104,7 @@ class Peer(Shell):
         size = chunk or max(len(octets), 1)
         for at in range(0, len(octets), size):
             self.session.receive(octets[at : at + size], self.rig.now)
-            while self.rig.broker.effort.rests:
+            while self.rig.broker.effort.waits():
                 self.rig.broker.effort.go_on()
 
     def hear(self) -> list[str]:
@@ -112,7 +112,7 @@ class Peer(Shell):
         before = len(self.said)
         for _ in range(50):
             self.rig.turn()
-            while self.rig.broker.effort.rests:
+            while self.rig.broker.effort.waits():
                 self.rig.broker.effort.go_on()
             octets = self.session.outgoing()
             if not octets:

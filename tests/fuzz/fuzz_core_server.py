@@ -121,7 +121,7 @@ class Peer:
         if self.session.readable:
             self.session.receive(data, self.rig.now)
         self.rig.turn()
-        while self.rig.broker.effort.rests:
+        while self.rig.broker.effort.waits():
             self.rig.broker.effort.go_on()
         self.take()
 

@@ -57,7 +57,7 @@ def fuzz(data: bytes) -> None:
         if peer.session.closing:
             break
         peer.session.receive(data[at : at + size], rig.now)
-        while rig.broker.effort.rests:
+        while rig.broker.effort.waits():
             rig.broker.effort.go_on()
         assert peer.session.reader.waiting() <= HELD_MAX
         peer.session.outgoing()

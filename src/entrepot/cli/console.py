@@ -36,6 +36,7 @@ OTHERS: Final = frozenset(("stomp", "mqtt", "amqp", "core", "http", "https", "ws
 PAUSE: Final = 0.5  # s before the second start of a console that died; each further one doubles it
 PAUSE_MOST: Final = 60.0
 SETTLED: Final = 60.0  # s after which one that dies was well
+LOWER: Final = 10  # niceness: a page can wait for messages, and no message for a page
 ENDING: Final = 5.0  # s that it has to end by itself
 
 log: Final = logging.getLogger("entrepot.console")
@@ -126,6 +127,8 @@ def console(
     if until_eof:
         runtime.stop_at_end_of_input()
     logs.configure_logging(log_level, log_format)
+    if hasattr(os, "nice"):
+        os.nice(LOWER)
     runtime.run(_serve(options, ports_file))
 
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import quoteattr
@@ -15,8 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused
-from entrepot.console import metrics as encoder
+from entrepot.base.errors import AccessDenied, EntrepotError, Refused
 from entrepot.console.access import Visitor, audit
 from entrepot.console.desk import Desk, WholeDesk
 from entrepot.console.gate import Gate, address_of, refusal, tool
@@ -26,15 +24,12 @@ from entrepot.console.jolokia.classic import ClassicBeans
 from entrepot.console.jolokia.requests import JolokiaRequest, decoded, echoed, of_body, of_path
 from entrepot.console.jolokia.world import World
 from entrepot.console.numbers import count
+from entrepot.console.scraping import Scrape, Scrapes
 from entrepot.console.watch import Watches
-from entrepot.core.operators.overlook import OLD_MS
 from entrepot.core.operators.views import QueueView
-from entrepot.management.view import Asker, BrokerView
 from entrepot.management.whole import LOOKS
 
 PLAIN_TYPE: Final = "text/plain; charset=utf-8"  # where `mimeType` asks for it; jolokia.js takes such answers for texts
-EXPLAINED: Final = 20  # queues whose reasons a detailed scrape asks for
-CONSUMERS: Final = 1_000
 READ_MOST: Final = 30.0  # s that a GET of a message may wait
 READY_KEPT: Final = 1.0  # s for which one answer about being ready holds
 
@@ -48,6 +43,7 @@ class Tools:
         self.watches: Final = watches
         self.service: Final = service
         self.read_only: Final = read_only
+        self.scrapes: Final = Scrapes(watches)
         self._ready: tuple[float, dict[str, str]] = (0.0, {})
 
     def routes(self) -> list[Route]:
@@ -102,35 +98,11 @@ class Tools:
                 visitor = await self.gate.visitor(request)
             else:
                 visitor = Visitor(*self.service)
-            sides = await self.watches.sides(visitor.user, visitor.password)
+            open_metrics = "application/openmetrics-text" in request.headers.get("accept", "")
+            scraped = await self.scrapes.of(Scrape(visitor.user, visitor.password, open_metrics, detailed))
         except EntrepotError as error:
             return refusal(error)
-        open_metrics = "application/openmetrics-text" in request.headers.get("accept", "")
-        text = encoder.metrics(sides.views.values(), open_metrics=open_metrics, detailed=detailed)
-        counts = {}
-        for name, view in sides.views.items():
-            with suppress(EntrepotError):  # it went, or is older: the other brokers are still wanted
-                watch = await self.watches.of(name, visitor.user, visitor.password)
-                counts[view.name] = await watch.addresses()
-        encoder.addresses(text, counts)
-        up = [(f'{{target="{encoder.escaped(name)}"}}', 1) for name in sides.views]
-        up += [(f'{{target="{encoder.escaped(name)}"}}', 0) for name in sides.failures]
-        text.family("entrepot_up", "gauge", "1 where a broker answers", up)
-        if detailed:
-            missing = []
-            for name, view in sides.views.items():
-                try:
-                    desk = await self.watches.desks.at(name, visitor.user, visitor.password)
-                    consumers, reasons = await _consumers(desk), await stuck(desk, view)
-                    stored = await desk.ask("broker", "describeStorage")
-                    encoder.standing(text, view.name, stored, await desk.ask("broker", "describeAvailability"))
-                except EntrepotError:  # it may not be asked for this, or went: the other brokers are still wanted
-                    consumers, reasons = [], {}
-                    missing.append((f'{{target="{encoder.escaped(name)}"}}', 1))
-                encoder.details(text, view.name, consumers, view.bridges, reasons)
-            text.family("entrepot_details_missing", "gauge", "1 where consumers and reasons were not told", missing)
-        kind = encoder.OPEN_METRICS if open_metrics else encoder.PLAIN
-        return Response(text.text(), 200 if sides.views else 503, media_type=kind)
+        return scraped.response()
 
     # -- Jolokia -------------------------------------------------------------------------------------------------------
 
@@ -259,27 +231,6 @@ class Tools:
             return Response("\n".join([f"<{name}>", *lines, f"</{name}>", ""]), media_type="text/xml; charset=utf-8")
 
         return serve
-
-
-async def stuck(desk: Asker, view: BrokerView) -> dict[str, int]:
-    """Return how many messages wait for which reason, in the `EXPLAINED` queues that wait longest."""
-    waiting = [queue for queue in view.own() if queue.waiting and (not queue.consumers or queue.oldest_ms > OLD_MS)]
-    counts: dict[str, int] = {}
-    for queue in sorted(waiting, key=lambda one: -one.oldest_ms)[:EXPLAINED]:
-        try:
-            told = await desk.ask("broker", "explain", queue.name)
-        except InvalidDestination:  # it went since the view was taken: the others' reasons are still wanted
-            continue
-        for one in told["queues"]:
-            for reason in one["reasons"]:
-                code = str(reason["code"])
-                counts[code] = counts.get(code, 0) + int(reason["messages"])
-    return counts
-
-
-async def _consumers(desk: Desk) -> list[dict[str, Any]]:
-    page = json.loads(await desk.ask("broker", "listConsumers", "", 1, CONSUMERS))
-    return list(page["data"])
 
 
 async def _post(request: Request, desk: Desk, place: str, query: dict[str, str]) -> Response:

@@ -136,12 +136,13 @@ class Watch:
 
 
 class Kept(Generic[T]):
-    """One answer of a broker, kept for an interval that lets asking take `SHARE` of the broker's time."""
+    """One answer, kept for an interval that lets asking take a ``share`` of the time of who answers."""
 
-    def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[T]], share: float = SHARE) -> None:
         self.value: T | None = None
         self.wanted = 0.0
         self._ask: Final = ask
+        self._share: Final = share
         self._at = 0.0
         self._took = 0.0
         self._lock: Final = asyncio.Lock()
@@ -151,7 +152,7 @@ class Kept(Generic[T]):
         asked = self.wanted = time.monotonic()
         async with self._lock:
             value = self.value
-            if value is not None and asked - self._at < max(LEAST, shares * self._took / SHARE):
+            if value is not None and asked - self._at < max(LEAST, shares * self._took / self._share):
                 return value
             began = time.monotonic()
             value = self.value = await self._ask()

@@ -188,7 +188,7 @@ class BrokerCore(Host):
 
     def finish_work(self) -> None:
         """Do all that earlier turns left: the broker stops, and nobody waits for a turn any more."""
-        while self.effort.rests:
+        while self.effort.waits():
             self.effort.go_on()
 
     def end_trace(self) -> None:

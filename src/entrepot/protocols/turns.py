@@ -84,4 +84,4 @@ class TurnCore:
 
     def more(self) -> bool:
         """Return whether `go_on` has something to do."""
-        return len(self.behind) > 0 or len(self.noted) > 0 or len(self.broker.effort.rests) > 0
+        return len(self.behind) > 0 or len(self.noted) > 0 or self.broker.effort.waits()

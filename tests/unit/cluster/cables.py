@@ -165,7 +165,7 @@ class Dialling(Cabled):
 
 def rest(rig: Rig) -> bool:
     """Let what waits for a later turn go on; return whether anything did."""
-    moved = bool(rig.broker.effort.rests)
-    while rig.broker.effort.rests:
+    moved = bool(rig.broker.effort.waits())
+    while rig.broker.effort.waits():
         rig.broker.effort.go_on()
     return moved

@@ -218,6 +218,6 @@ def test_many_queues_get_their_policies_in_several_turns() -> None:
     rig.broker.queues.govern(policies)
     done = [one for one in rig.broker.table.queues.values() if one.policy.max_deliveries == 2]
     assert 0 < len(done) < 300
-    while rig.broker.effort.rests:
+    while rig.broker.effort.waits():
         rig.broker.effort.go_on()
     assert all(one.policy.max_deliveries == 2 for one in rig.broker.table.queues.values())

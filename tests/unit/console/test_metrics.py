@@ -12,7 +12,7 @@ from entrepot.base.errors import InvalidDestination
 from entrepot.cluster.dialled import link_report
 from entrepot.console import metrics as encoder
 from entrepot.console.metrics import details, metrics
-from entrepot.console.tools import stuck
+from entrepot.console.scraping import stuck
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.controls import control

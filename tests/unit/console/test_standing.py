@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("starlette")
 
+from entrepot.console import scraping
 from entrepot.console.metrics import details, metrics, standing
 from entrepot.console.standing_pages import _role, _segment, _sums, octets
-from entrepot.console.tools import Tools
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.controls import control
 from entrepot.io.sync_times import KEPT, SyncTimes
@@ -52,8 +52,8 @@ def test_every_series_of_the_dashboard_is_written_by_the_console() -> None:
     times.note(0.001)
     row = {"queues": [{"queue": "a", "messages": 1, "octets": 10}]}
     standing(text, "b", {**told(times), "oldest": [row, row]}, LEASE)
-    text.family("entrepot_up", "gauge", "as Tools.metrics adds it", [('{target="b"}', 1)])
-    assert '"entrepot_up"' in Path(__import__(Tools.__module__, fromlist=["x"]).__file__).read_text()
+    text.family("entrepot_up", "gauge", "as Scrapes adds it", [('{target="b"}', 1)])
+    assert '"entrepot_up"' in Path(scraping.__file__).read_text()
     labels: dict[str, set[str]] = {}
     for line in text.text().splitlines():
         if not line.startswith("#"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from entrepot.core.effort import FIRST_SHARE, Effort, Rest
+from entrepot.core.effort import FIRST_SHARE, GIVES_WAY, Effort, Rest
 
 
 class Chore(Rest):
@@ -29,7 +29,7 @@ def test_rests_take_turns_and_each_gets_a_whole_allowance() -> None:
     for name, steps in (("a", 7), ("b", 4), ("c", 1)):
         effort.later(Chore(effort, name, steps, done))
     turns = []
-    while effort.rests:
+    while effort.waits():
         before = len(done)
         effort.go_on()
         turns.append("".join(done[before:]))
@@ -74,3 +74,38 @@ def test_those_that_wait_get_less_while_others_are_served() -> None:
         effort.go_on()
         steps.append(len(done) - before)
     assert steps == [12, 12, 12 // FIRST_SHARE, 12 // FIRST_SHARE, 12]
+
+
+class Asked(Rest):
+    """What an operator asked for: so many turns."""
+
+    def __init__(self, effort: Effort, turns: int, done: list[str]) -> None:
+        super().__init__()
+        self.effort, self.turns, self.done = effort, turns, done
+
+    def resume(self) -> None:
+        self.turns -= 1
+        self.done.append("asked")
+        if self.turns:
+            self.effort.aside(self)
+
+
+def test_what_is_asked_for_goes_on_between_events_and_in_one_of_a_few_turns_beside_them() -> None:
+    effort = Effort()
+    done: list[str] = []
+    asked = Asked(effort, 4, done)
+    effort.aside(asked)
+    effort.aside(asked)  # once, though said twice
+    effort.begin()
+    assert effort.allowance == effort.units  # whoever sends has as much as ever
+    steps = []
+    for events in (1, 1, 1, 1, 1, 0, 0, 1, 1, 0):
+        for _ in range(events):
+            effort.begin()
+        before = len(done)
+        effort.begin()
+        effort.go_on()
+        steps.append(len(done) - before)
+    assert steps == [0, 0, 0, 0, 1, 1, 1, 0, 0, 1]
+    assert GIVES_WAY == 4
+    assert not effort.waits()

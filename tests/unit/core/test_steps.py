@@ -155,5 +155,5 @@ def test_a_broker_that_stops_leaves_no_work() -> None:
     rig.broker.tick(rig.now, rig.wall)
     rig.broker.queues.delete(rig.queue("Q"), "test")
     rig.broker.finish_work()
-    assert rig.broker.effort.rests == []
+    assert rig.broker.effort.waits() is False
     assert rig.broker.memory.used == 0

@@ -219,7 +219,7 @@ def test_a_bomb_is_counted_over_turns_for_a_reader_of_stomp(ack: str, monkeypatc
     session = StompSession(Shell(), rig.broker, StompOptions(), 99, "stomp")
     session.receive(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0", rig.now)
     session.receive(b"SUBSCRIBE\nid:1\ndestination:/queue/q\nack:%s\n\n\0" % ack.encode(), rig.now)
-    while rig.broker.effort.rests:
+    while rig.broker.effort.waits():
         rig.broker.effort.go_on()
     pieces = []
     while octets := session.outgoing():
@@ -301,7 +301,7 @@ def test_a_bomb_is_counted_over_turns_for_a_subscriber_of_mqtt(monkeypatch: pyte
 
 
 def done(hub: Hub) -> None:
-    while hub.rig.broker.effort.rests:
+    while hub.rig.broker.effort.waits():
         hub.rig.broker.effort.go_on()
 
 
@@ -343,7 +343,7 @@ def test_a_browser_keeps_what_it_looks_at_and_a_consumer_takes_meanwhile(monkeyp
     turns = Turns(monkeypatch)
     session = stomp(hub, LOOK)
     overflow = hub.rig.broker.journal.overflow
-    assert hub.rig.broker.effort.rests
+    assert hub.rig.broker.effort.waits()
     hub.rig.drain("queue://q")
     hub.rig.turn()
     assert overflow.sizes, "the browser holds it"
@@ -412,7 +412,7 @@ def test_a_browser_of_core_goes_on_where_it_was_over_another_connection(away: in
     grant = FlowToken(consumer=0, credits=-1)
     grant.channel = 10
     client.session.receive(client.encoder.encode(grant), hub.rig.now)
-    assert hub.rig.broker.effort.rests, "it is being counted"
+    assert hub.rig.broker.effort.waits(), "it is being counted"
     client.session.detach("cut", hub.rig.now)
     hub.clients.remove(client)
     for _ in range(away):

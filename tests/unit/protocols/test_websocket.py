@@ -45,11 +45,11 @@ class Browser(Shell):
             size = piece or max(len(octets), 1)
             for at in range(0, len(octets), size):
                 self.session.receive(octets[at : at + size], self.rig.now)
-                while self.rig.broker.effort.rests:
+                while self.rig.broker.effort.waits():
                     self.rig.broker.effort.go_on()
         for _ in range(20):
             self.rig.turn()
-            while self.rig.broker.effort.rests:
+            while self.rig.broker.effort.waits():
                 self.rig.broker.effort.go_on()
             came = self.session.outgoing()
             if not came:

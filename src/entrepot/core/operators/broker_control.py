@@ -360,26 +360,31 @@ class BrokerControl(Control):
         """Take ([pattern [, name after which to go on [, most]]]); by name, at most `DESCRIBED_MOST`."""
         broker = self.broker
         queues = broker.table.queues
-        names = _names_after(broker, given.text(0, ""), given.text(1, ""), rows_of(given, 2))
-        return Described(
-            names, lambda name: fields_of(views.queue_view(broker, queues[name])) if name in queues else None
-        )
+
+        def describe(name: str) -> dict[str, Any] | None:
+            return fields_of(views.queue_view(broker, queues[name])) if name in queues else None
+
+        after, most = given.text(1, ""), rows_of(given, 2)
+        return Described(broker, _names(broker, given.text(0, "")), describe, after=after, most=most)
 
     def _describe_resources(self, given: Arguments) -> Described:
         """Take (queue or address [, pattern [, name after which to go on [, most [, attributes with commas]]]])."""
         broker, census = self.broker, self.census
         kind, names = given.text(0), given.text(4, "")
         if kind == "queue":
-            found = _names_after(broker, given.text(1, ""), given.text(2, ""), rows_of(given, 3))
+            every: Iterable[str] = _names(broker, given.text(1, ""))
             known: Mapping[str, object] = broker.table.queues
             of: Callable[[str], Control] = lambda name: QueueControl(broker, census, name)  # noqa: E731
         elif kind == "address":
-            known = broker.table.addresses
-            found = sorted(name for name in known if name > given.text(2, ""))[: rows_of(given, 3)]
+            every = known = broker.table.addresses
             of = lambda name: AddressControl(broker, census, name)  # noqa: E731
         else:
             raise Refused(f"there is no list of {kind!r}", remedy="use queue or address")
-        return Described(found, lambda name: of(name).read(names) if name in known else None)
+
+        def describe(name: str) -> dict[str, Any] | None:
+            return of(name).read(names) if name in known else None
+
+        return Described(broker, every, describe, after=given.text(2, ""), most=rows_of(given, 3))
 
     def _describe_scheduled(self, given: Arguments) -> list[dict[str, Any]]:
         return [fields_of(view) for view in views.list_scheduled(self.broker, rows_of(given, 0))]
@@ -416,10 +421,10 @@ def _consumer(columns: tables.Columns, one: tables.Consuming) -> dict[str, objec
     return {names.get(name, name): columns[name].read(one) for name in wanted}
 
 
-def _names_after(broker: BrokerCore, pattern: str, after: str, most: int) -> list[str]:
-    """Return up to ``most`` names of queues behind ``after``, in order."""
-    found = broker.table.matching(pattern) if pattern else broker.table.queues.values()
-    return sorted(queue.name for queue in found if queue.name > after)[:most]
+def _names(broker: BrokerCore, pattern: str) -> Iterable[str]:
+    """Return the names of queues, all or those that a pattern covers."""
+    queues = broker.table.queues
+    return [queue.name for queue in broker.table.matching(pattern)] if pattern else queues
 
 
 def spoken(milliseconds: int) -> str:

@@ -3,9 +3,6 @@
 A queue is described only where it is shown: to search, sort and add up takes a few numbers of each, a page of 100 among
 10,000 a fortieth of describing all. Everything is a `Work` in bounded steps; what a step leaves behind is numbers and
 names, so a queue that goes meanwhile is left out.
-
-A step is a turn of the broker, and whoever sends meanwhile waits for its end. So it is short (`Pace`) while turns
-follow one another quickly; under a flood they are few, each long for other reasons, and one does more.
 """
 
 from __future__ import annotations
@@ -19,13 +16,12 @@ from entrepot.base.errors import InvalidOption, Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.control import DESCRIBED_A_STEP, DESCRIBED_MOST, fields_of
 from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.pace import Pace
 from entrepot.core.operators.views import oldest_of, queue_view
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import MULTICAST, ROUTING_NAMES
 
 LOOKED_A_STEP: Final = 1_000  # queues: 3 ms of plain Python
-QUICK: Final = 2_000_000  # ns from one turn to the next while there are turns to spare
-PART: Final = 8  # of a step is done in such a turn: 0.2 ms
 SEARCHED: Final = 200  # characters of a search
 WORDS_MOST: Final = 10
 OLD_MS: Final = 60_000  # age of a message that waits without a reader, from which on somebody should look
@@ -70,25 +66,6 @@ NAME: Final = "name"
 def is_dead_letters(name: str) -> bool:
     """Say whether a queue is called like those of dead letters, of either family."""
     return name in ("DLQ", "ExpiryQueue") or name.startswith(("ActiveMQ.DLQ", "DLQ."))
-
-
-class Pace:
-    """How much the steps of one work do."""
-
-    def __init__(self, broker: BrokerCore) -> None:
-        self._broker: Final = broker
-        self._at = int(broker.now)
-        self._quick = True
-
-    def begin(self) -> None:
-        """A step begins."""
-        now = int(self._broker.now)
-        self._quick = now - self._at < QUICK
-        self._at = now
-
-    def of(self, most: int) -> int:
-        """Return how many of ``most``, which one step may do, this one does."""
-        return max(1, most // PART) if self._quick else most
 
 
 class Overlook:
@@ -144,12 +121,11 @@ class QueuePage(Overlook):
 
     def step(self) -> bool:
         """Look at some, pass some over, or describe some."""
-        self.pace.begin()
         if self.merged is None:
             self._gather()
             return False
         if self.skipped < self.skip:
-            passed = sum(1 for _ in islice(self.merged, min(LOOKED_A_STEP, self.skip - self.skipped)))
+            passed = sum(1 for _ in islice(self.merged, min(self.pace.of(LOOKED_A_STEP), self.skip - self.skipped)))
             self.skipped = self.skipped + passed if passed else self.skip
             return False
         some = list(islice(self.merged, min(self.pace.of(DESCRIBED_A_STEP), self.most - len(self.names))))
@@ -207,7 +183,6 @@ class Sums(Overlook):
 
     def step(self) -> bool:
         """Add some up, or describe some that ail."""
-        self.pace.begin()
         if not self.added:
             some = self.look()
             for queue in some:

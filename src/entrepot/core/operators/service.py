@@ -1,4 +1,4 @@
-"""A service of the broker that works in turns of its own, so that a long request holds nobody up."""
+"""A service of the broker that works in turns of its own, aside from messages: a long request holds nobody up."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class TurnedService(Service):
         self._turn: Final = _Turn(self)
 
     def ask_turn(self) -> None:
-        """Let `turn` be called once, after the others that wait for theirs."""
-        self.broker.effort.later(self._turn)
+        """Let `turn` be called once when messages leave time for it (`Effort.aside`)."""
+        self.broker.effort.aside(self._turn)
 
     @property
     def has_turn(self) -> bool:

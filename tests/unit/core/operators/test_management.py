@@ -199,7 +199,7 @@ def test_an_answer_waits_for_the_disk(rig: Rig) -> None:
     rig.send_all("Q", range(3))
     fields = {"destination": ADDRESS, "reply-to": "/temp-queue/answers", "_AMQ_ResourceName": "queue.Q"}
     operator.client.say("SEND", {**fields, "_AMQ_OperationName": "removeAllMessages"})
-    while rig.broker.effort.rests:
+    while rig.broker.effort.waits():
         rig.broker.effort.go_on()
     assert rig.queue("Q").count == 0
     assert operator.management.storing == 1

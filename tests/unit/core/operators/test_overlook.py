@@ -11,6 +11,7 @@ from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators import overlook, upkeep
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.controls import control
+from entrepot.core.operators.pace import PART
 from kit import Rig
 from unit.core.operators.test_describing import done
 
@@ -73,9 +74,12 @@ def test_no_step_looks_at_more_than_a_part(rig: Rig, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(overlook.Overlook, "look", noted)
     done(ask(rig, "describeQueuePage", {"skip": 1_000, "most": 120}))
-    assert max(looks) == overlook.LOOKED_A_STEP // overlook.PART  # one turn follows another: each is short
+    assert max(looks) == overlook.LOOKED_A_STEP // PART  # one turn follows another: each is short
     looks.clear()
-    monkeypatch.setattr(overlook, "QUICK", 0)
+    effort = rig.broker.effort
+    effort.begin()
+    effort.begin()
+    effort.go_on()  # somebody else had a turn in between
     _, steps = done(ask(rig, "describeQueuePage", {"skip": 1_000, "most": 120}))
     assert max(looks) == overlook.LOOKED_A_STEP
     assert len(looks) > COUNT // overlook.LOOKED_A_STEP

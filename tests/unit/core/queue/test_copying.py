@@ -35,7 +35,7 @@ def test_no_turn_makes_more_copies_than_it_may(tracked: bool) -> None:
     turns = 0
     before = served(readers)
     assert 0 < before <= effort.units // one + 1
-    while effort.rests:
+    while effort.waits():
         effort.go_on()
         turns += 1
         assert served(readers) - before <= effort.units // one + 1
@@ -54,11 +54,11 @@ def test_none_is_made_while_peers_leave_too_much_unread() -> None:
     rig.send("topic://T", "short")
     effort = rig.broker.effort
     effort.go_on()
-    assert not effort.rests, "whoever waits for room asks for no turns"
+    assert not effort.waits(), "whoever waits for room asks for no turns"
     assert served(readers) == 0
     readers.pop().close()
     room.left(room.most)
-    while effort.rests:
+    while effort.waits():
         effort.go_on()
     assert [reader.bodies for reader in readers] == [[LONG, "short"]] * (READERS - 1)
     assert rig.broker.memory.used == readers[0].deliveries[0].message.size + readers[0].deliveries[1].message.size
@@ -77,7 +77,7 @@ def test_peers_that_never_read_do_not_keep_others_from_their_messages() -> None:
         rig.wait(PATIENCE // MILLISECOND)
     assert seen == [0, 1, 2, 3], "one each second, however many wait"
     room.left(room.most)
-    while rig.broker.effort.rests:
+    while rig.broker.effort.waits():
         rig.broker.effort.go_on()
     assert served(readers) == len(readers)
     rig.wait(READERS * PATIENCE // MILLISECOND)
@@ -94,7 +94,7 @@ def test_what_waits_for_room_goes_back_where_its_reader_leaves() -> None:
     reader.close()
     rig.broker.effort.go_on()
     room.left(0)
-    while rig.broker.effort.rests:
+    while rig.broker.effort.waits():
         rig.broker.effort.go_on()
     assert reader.bodies == []
     other = rig.reader("queue://Q")
@@ -125,12 +125,12 @@ def test_whoever_waits_for_room_asks_for_a_turn_once_there_is_some() -> None:
     room.left(101)
     assert room.wait(waiter, 5) == 5 + PATIENCE
     room.left(150)
-    assert not effort.rests
+    assert not effort.waits()
     room.left(100)
-    assert effort.rests == [waiter]
+    assert effort.waits() == [waiter]
     room.left(101)
     room.left(0)
-    assert effort.rests == [waiter]
+    assert effort.waits() == [waiter]
 
 
 def test_who_waits_later_does_not_wait_for_the_patience_of_those_who_had_room_before() -> None:

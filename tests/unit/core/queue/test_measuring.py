@@ -88,7 +88,7 @@ def rounds(rig: Rig) -> int:
     """Let the rest be done; return in how many turns. None of them does more than it may."""
     effort = rig.broker.effort
     turns = 0
-    while effort.rests:
+    while effort.waits():
         effort.go_on()
         assert effort.spent <= effort.allowance + 2 * STEP_UNITS
         turns += 1

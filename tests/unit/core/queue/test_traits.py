@@ -92,7 +92,7 @@ def test_a_purge_of_very_many_takes_turns_and_spares_what_comes_for_the_next_rea
     assert 0 < rig.queue("Q").count < 50
     late = rig.reader("Q", 1000)
     rig.send("Q", "new")
-    while rig.broker.effort.rests:
+    while rig.broker.effort.waits():
         rig.broker.effort.go_on()
     rig.turn()
     assert late.bodies[-1] == "new"

@@ -44,7 +44,7 @@ def test_others_have_their_turn_while_very_many_get_a_message() -> None:
     assert rig.queue("Q").count == 1
     assert sum(len(reader.bodies) for reader in readers) < MANY
     turns = 0
-    while rig.broker.effort.rests:
+    while rig.broker.effort.waits():
         a_turn(rig)
         turns += 1
     assert turns >= 1
@@ -142,7 +142,7 @@ def test_who_leaves_before_he_was_told_all_leaves_nothing() -> None:
     sent(rig, "new", to="t.0")
     reader.close()
     rig.wait(10)
-    assert rig.broker.effort.rests == []
+    assert rig.broker.effort.waits() is False
     assert not [name for name in rig.broker.table.queues if name.startswith("t.>")]
 
 

@@ -169,7 +169,7 @@ def test_one_that_fits_into_a_turn_is_done_though_it_is_large() -> None:
     assert rig.broker.transactions.commit(filled(rig), asker) is None
     rig.turn()
     assert rig.bodies("Q") == bodies()
-    assert rig.broker.effort.rests == []
+    assert rig.broker.effort.waits() is False
 
 
 @pytest.mark.parametrize("how", ["kill", "crash"])
@@ -260,7 +260,7 @@ def test_it_does_not_run_ahead_of_the_disk() -> None:
         most = max(most, int(rig.journal.tail.unsynced_bytes))
     assert not work.done
     assert not work.decided
-    assert rig.broker.effort.rests == []  # it waits, and does not look again and again
+    assert rig.broker.effort.waits() is False  # it waits, and does not look again and again
     assert most < 4 * 512
     done(rig, work)
     a_turn(rig)
@@ -395,10 +395,10 @@ def test_a_rollback_lets_go_of_many_messages_in_steps() -> None:
     transaction = filled(rig)
     rig.broker.tick(rig.now, rig.wall)
     rig.broker.transactions.roll_back(transaction)
-    assert len(rig.broker.effort.rests) == 1
+    assert len(rig.broker.effort.waits()) == 1
     for _ in range(20):
         a_turn(rig)
-    assert rig.broker.effort.rests == []
+    assert rig.broker.effort.waits() is False
     assert rig.bodies("Q") == []
 
 

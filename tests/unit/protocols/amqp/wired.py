@@ -78,7 +78,7 @@ class Hub:
         """End a turn."""
         for _ in range(100):
             self.rig.turn()
-            while self.rig.broker.effort.rests:
+            while self.rig.broker.effort.waits():
                 self.rig.broker.effort.go_on()
             if not sum(client.read() for client in self.clients):
                 return

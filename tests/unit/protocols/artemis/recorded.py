@@ -113,7 +113,7 @@ class Player:
         for _ in range(100):
             self._collect(number)
             rig.turn()
-            while rig.broker.effort.rests:
+            while rig.broker.effort.waits():
                 rig.broker.effort.go_on()
             if session.unfinished:
                 session.resume(rig.now)

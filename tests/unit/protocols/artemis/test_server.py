@@ -667,7 +667,7 @@ def test_a_session_comes_elsewhere_when_its_large_commit_is_answered(hub: Hub, l
     commit = Commit(correlation=-2)
     commit.channel = 10
     client.session.receive(client.encoder.encode(commit), rig.now)
-    assert rig.broker.effort.rests
+    assert rig.broker.effort.waits()
     if lost:
         client.session.detach("lost", rig.now)
         hub.clients.remove(client)

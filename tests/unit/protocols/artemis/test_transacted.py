@@ -167,7 +167,7 @@ def begins(hub: Hub, client: Client, packet: Packet) -> None:
 def goes_on(hub: Hub) -> bool:
     """Give a turn to what earlier ones left; return whether there was something."""
     rig = hub.rig
-    if not rig.broker.effort.rests:
+    if not rig.broker.effort.waits():
         return False
     rig.now += 1_000
     rig.broker.tick(rig.now, rig.wall)
@@ -191,7 +191,7 @@ def test_a_large_branch_takes_turns(hub: Hub, end: Packet) -> None:
         while goes_on(hub):
             turns += 1
             client.read()
-            if hub.rig.broker.effort.rests:
+            if hub.rig.broker.effort.waits():
                 assert not client.take(XaReply)
             hub.rig.send("other", "between")
         assert turns > 8

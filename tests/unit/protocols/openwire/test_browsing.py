@@ -55,7 +55,7 @@ def test_a_browse_goes_on_when_its_turn_is_over() -> None:
     heard = [text_in(each) for each in client.heard_of(MessageDispatch)]
     assert 0 < len(heard) < 60
     turns = 0
-    while effort.rests:
+    while effort.waits():
         effort.go_on()
         client.hear()
         turns += 1
@@ -76,7 +76,7 @@ def test_a_browser_that_closes_shows_no_more() -> None:
     hub.rig.broker.effort.begin()
     client.post(RemoveInfo(object_id=info.consumer_id))
     client.take()
-    while hub.rig.broker.effort.rests:
+    while hub.rig.broker.effort.waits():
         hub.rig.broker.effort.go_on()
     client.hear()
     assert client.heard_of(MessageDispatch) == []

@@ -39,7 +39,7 @@ def test_it_takes_turns_and_tells_what_it_found_once(flaw: str) -> None:
     look = Look(flaw)
     effort = look.rig.broker.effort
     turns = 0
-    while effort.rests:
+    while effort.waits():
         assert look.told == []
         effort.go_on()
         assert effort.spent <= effort.allowance + STEP_UNITS
@@ -56,7 +56,7 @@ def test_a_message_that_is_settled_meanwhile_keeps_its_body_as_long_as_it_is_wan
     look.rig.turn()
     assert look.is_held()
     look.wanted = wanted
-    while look.rig.broker.effort.rests:
+    while look.rig.broker.effort.waits():
         look.rig.broker.effort.go_on()
     assert look.told == ([""] if wanted else [])
     assert not look.is_held()

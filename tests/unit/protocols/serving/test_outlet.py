@@ -194,8 +194,8 @@ def test_a_browse_goes_on_where_its_turn_ended_and_is_ended_once() -> None:
     effort.spent = 1
     seen.pump()
     assert seen.shown == []
-    assert effort.rests
-    while effort.rests:
+    assert effort.waits()
+    while effort.waits():
         effort.go_on()
     assert len(seen.shown) == 450
     assert seen.ends == 1

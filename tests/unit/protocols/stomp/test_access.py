@@ -312,7 +312,7 @@ def test_what_comes_behind_connect_waits_until_the_password_was_looked_at(rig: R
     gone.receive(b"CONNECT\naccept-version:1.2\nhost:x\nlogin:app\npasscode:other\n\n\0", rig.now)
     gone.detach("gone", rig.now)
     slow.under_way.pop()()
-    assert not rig.broker.effort.rests
+    assert not rig.broker.effort.waits()
 
 
 def test_who_came_in_and_who_did_not_is_counted() -> None:
