@@ -167,21 +167,39 @@ def test_compaction_keeps_every_row_and_a_half_done_one_is_finished(
     assert compaction.compact(filling.archive).partitions == 0
 
 
-def test_several_destinations_and_a_topic(stand: Stand) -> None:
-    topic = f"/topic/{stand.queue}"
+def test_several_destinations_and_topics(stand: Stand) -> None:
+    topic, other = f"/topic/{stand.queue}", f"/topic/{stand.queue}.other.>"
     given = {"url": stand.url}
-    tally = summary.Tally([f"/queue/{stand.queue}", topic])
+    tally = summary.Tally([f"/queue/{stand.queue}", topic, other])
     archiver = Archiver(stand.spark, str(stand.home / "a"), list(tally.written), given, told=tally.add)
-    archiver.once()  # the durable subscription begins here
+    archiver.once()  # the durable subscriptions begin here
     stand.produce(["one", "two"])
-    assert stand.wire().send(topic, b"four", persistent="true").command == "RECEIPT"
+    for place in (topic, f"/topic/{stand.queue}.other.x"):
+        assert stand.wire().send(place, b"four", persistent="true").command == "RECEIPT"
     archiver.once()
     counts = {one.destination: one.messages for one in tally.written.values()}
-    assert counts == {f"/queue/{stand.queue}": 2, topic: 1}
+    assert counts == {f"/queue/{stand.queue}": 2, topic: 1, other: 1}
     report = summary.of_archive("a", tally, None)
-    assert report.title == "3 messages archived in a"
+    assert report.title == "4 messages archived in a"
     assert topic in report.text()
     assert f"<td>{topic}</td>" in report.html()
+
+
+def test_a_topic_that_an_older_version_began_to_read_keeps_its_name(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"/topic/{stand.queue}"
+
+    def archiver() -> Archiver:
+        return Archiver(stand.spark, str(stand.home / "a"), [topic], {"url": stand.url}, subscription=stand.queue)
+
+    with monkeypatch.context() as older:
+        older.setattr("entrepot.pipeline.jobs.archive._reader", lambda destination, subscription: subscription)
+        archiver().once()
+    assert stand.wire().send(topic, b"between", persistent="true").command == "RECEIPT"
+    archiver().once()
+    rows = table.read(stand.spark, str(stand.home / "a")).select("body", "subscription").collect()
+    assert [(bytes(row["body"]), row["subscription"]) for row in rows] == [(b"between", stand.queue)]
 
 
 def test_what_is_no_archive_is_refused(spark: SparkSession, stand: Stand, tmp_path: Path) -> None:

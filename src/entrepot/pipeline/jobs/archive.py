@@ -185,13 +185,14 @@ class Archiver:
         if not destinations:
             raise InvalidOption("nothing to archive", remedy="name a queue or a topic")
         self.spark = spark
-        self.subscription = subscription
         self.told = told
         self._given = {
-            destination: _source(destination, {**given, "subscription": subscription}) for destination in destinations
+            destination: _source(destination, {**given, "subscription": _reader(destination, subscription)})
+            for destination in destinations
         }
         self.archive = Archive(spark, root, create=True)
         self._checkpoints = checkpoints.rstrip("/") or self._in_the_archive()
+        self._go_on_as(subscription)
         self._failures: dict[str, int] = {}
         self._landed: dict[str, int] = {}
 
@@ -236,6 +237,13 @@ class Archiver:
             for query in running.values():
                 query.stop()
 
+    def _go_on_as(self, subscription: str) -> None:
+        """Keep the name under which an older version began to read a topic: what it holds is there."""
+        begun = Storage(self.spark, self._checkpoints)
+        for destination, options in self._given.items():
+            if begun.exists(_query(destination, subscription)):
+                options["subscription"] = subscription
+
     def _in_the_archive(self) -> str:
         """Return the place of checkpoints in the archive. Raises InvalidOption where Spark would rename there."""
         files = self.archive.storage
@@ -261,15 +269,14 @@ class Archiver:
             raise found
 
     def _start(self, destination: str, trigger: dict[str, Any]) -> StreamingQuery:
-        name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{self.subscription}{destination}")[:NAME_MAX]
-        name += f"-{uuid.uuid5(uuid.NAMESPACE_URL, f'{self.subscription} {destination}').hex[:8]}"
-        checkpoint = f"{self._checkpoints}/{name}"
+        reader = self._given[destination]["subscription"]
+        checkpoint = f"{self._checkpoints}/{_query(destination, reader)}"
 
         def land(frame: DataFrame, number: int) -> None:
             query = self.spark.sparkContext.getLocalProperty("sql.streaming.queryId")
             if not query:
                 raise PeerError("Spark does not say which query this is", remedy="PYSPARK_PIN_THREAD must not be false")
-            batch = self.archive.land(query, number, self.subscription, frame)
+            batch = self.archive.land(query, number, reader, frame)
             self._landed[destination] = self._landed.get(destination, 0) + batch.rows
             self.told(destination, batch)
             self._failures.pop(destination, None)
@@ -277,6 +284,18 @@ class Archiver:
         stream = self.spark.readStream.format("entrepot").options(**self._given[destination]).load()
         writer = stream.writeStream.foreachBatch(land).option("checkpointLocation", checkpoint)
         return writer.trigger(**trigger).start()
+
+
+def _reader(destination: str, subscription: str) -> str:
+    """Return the name of who takes a destination: leases of queues may share one, a subscription is to one topic."""
+    kind, name = option_table.split_destination(destination)
+    return f"{subscription}.{name}" if kind == "topic" else subscription
+
+
+def _query(destination: str, reader: str) -> str:
+    """Return the name of a query's checkpoint."""
+    name = re.sub(r"[^A-Za-z0-9.-]", "_", f"{reader}{destination}")[:NAME_MAX]
+    return f"{name}-{uuid.uuid5(uuid.NAMESPACE_URL, f'{reader} {destination}').hex[:8]}"
 
 
 def _source(destination: str, given: Mapping[str, str]) -> dict[str, str]:

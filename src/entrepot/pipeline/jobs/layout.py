@@ -45,7 +45,11 @@ OWN: Final[tuple[Column, ...]] = (
         "time", "timestamp", "when it was sent; when it was archived, where nobody said or said a day in the future"
     ),
     Column("archived_at", "timestamp", "when its batch was archived"),
-    Column("subscription", "string", "who took it from the brokers; (`subscription`, `broker`, `position`) is unique"),
+    Column(
+        "subscription",
+        "string",
+        "who took it from the brokers; (`destination`, `subscription`, `broker`, `position`) is unique",
+    ),
 )
 PARTITION_NAMES: Final = tuple(column.name for column in PARTITIONS)
 STORED: Final[tuple[Column, ...]] = (*(column for column in COLUMNS if column.name not in PARTITION_NAMES), *OWN)
