@@ -127,10 +127,10 @@ def test_whoever_waits_for_room_asks_for_a_turn_once_there_is_some() -> None:
     room.left(150)
     assert not effort.waits()
     room.left(100)
-    assert effort.waits() == [waiter]
+    assert effort.rests == [waiter]
     room.left(101)
     room.left(0)
-    assert effort.waits() == [waiter]
+    assert effort.rests == [waiter]
 
 
 def test_who_waits_later_does_not_wait_for_the_patience_of_those_who_had_room_before() -> None:

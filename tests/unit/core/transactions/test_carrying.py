@@ -395,7 +395,7 @@ def test_a_rollback_lets_go_of_many_messages_in_steps() -> None:
     transaction = filled(rig)
     rig.broker.tick(rig.now, rig.wall)
     rig.broker.transactions.roll_back(transaction)
-    assert len(rig.broker.effort.waits()) == 1
+    assert len(rig.broker.effort.rests) == 1
     for _ in range(20):
         a_turn(rig)
     assert rig.broker.effort.waits() is False
