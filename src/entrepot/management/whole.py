@@ -55,6 +55,10 @@ SUMS: Final = (
     *("authorizationSuccessCount", "authorizationFailureCount"),
 )
 """Numbers of a broker that are those of its processes together; of other numbers the largest is told."""
+ATTRIBUTES: Final = {
+    name.lower(): name for name in ("name", "active", *SUMS, *joining.COUNTS, *joining.COUNTED_LISTS, *joining.TIMES)
+}
+"""Attributes that are not told as each process says them, by their letters."""
 PAGES: Final = ("listConnections", "listSessions", "listConsumers", "listProducers", "listQueues", "listAddresses")
 """Lists in pages, as Artemis has them: (options, page from 1, rows of a page)."""
 NUMBERED: Final = re.compile(r"\d+:\d+")
@@ -224,7 +228,8 @@ class Whole:
             raise Unreachable("no process answers", remedy="see the log")
 
     async def _attribute(self, resource: str, operation: str, name: str) -> Any:
-        """Return one attribute, of which each process tells its part."""
+        """Return one attribute, of which each process tells its part; the case of letters does not matter."""
+        name = ATTRIBUTES.get(name.lower(), name)
         if resource == "broker" and name in joining.COUNTED_LISTS:
             return (await self._of_broker(name))[name]
         told = list((await self._asked(resource, operation, ())).values())
