@@ -124,7 +124,7 @@ class Whole:
 
     async def _look(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         if operation == "describeConnections":
-            return await self._connections(_number(values, 0, 0), _number(values, 1))
+            return await self._connections(max(0, _number(values, 0, 0)), _rows(values, 1))
         if operation in PAGES:
             return await self._page(operation, values)
         if not values and (attribute := ATTRIBUTE.match(operation)):
@@ -133,15 +133,15 @@ class Whole:
             return await self._of_broker(str(values[0]) if values else "")
         answers = await self._asked(resource, operation, values)
         if operation == "describeQueues":
-            return joining.queues(answers)[: _number(values, 2)]
+            return joining.queues(answers)[: _rows(values, 2)]
         if operation == "describe" and resource.startswith("queue."):
             return joining.queues({number: [row] for number, row in answers.items()})[0]
         if operation == "describeAttributes":
             return joining.together(list(answers.values()))
         if operation == "describeTuned":
-            return joining.by_address(answers, _number(values, 1))
+            return joining.by_address(answers, _rows(values, 1))
         if operation == "describeResources":
-            return joining.resources(answers, str(values[0]), _number(values, 3))
+            return joining.resources(answers, str(values[0]), _rows(values, 3))
         return self._joined(operation, answers)
 
     def _joined(self, operation: str, answers: Mapping[int, Any]) -> Any:
@@ -391,6 +391,11 @@ def _number(values: tuple[object, ...], at: int, default: int = PAGE) -> int:
         return int(str(value))
     except ValueError:
         raise Refused(f"argument {at + 1} is no whole number", remedy="give a whole number") from None
+
+
+def _rows(values: tuple[object, ...], at: int) -> int:
+    """Return how many rows at most, as each process takes it (`core/operators/control.py:rows_of`)."""
+    return max(0, min(_number(values, at), PAGE))
 
 
 _PART: Final = "describeAvailability"  # the part in a pair: processes are in none, and all have the same
