@@ -171,7 +171,7 @@ public class Exercise {
         try {
             Thread.sleep(20);
         } catch (InterruptedException never) {
-            throw new IllegalStateException(never);
+            throw new java.lang.IllegalStateException(never);
         }
         return all;
     }
