@@ -1,19 +1,19 @@
-"""An unmodified client of Artemis at `entrepot run --processes 2`: what it sees is what a real Artemis shows it.
+"""An unmodified client of Artemis at `entrepot run --processes 2`: what it sees is what one broker shows it.
 
-To which process a connection comes is chance. `APART` lists the features that depend on it, each with what
-docs/clusters.md says of it, "What differs from one process"; all others are the same wherever connections come.
+Connections come to the two processes in turn (`dealing.py`). `APART` lists the features that depend on that, each with
+what docs/clusters.md says of it, "What differs from one process"; all others are the same wherever connections come.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final
 
 import artemis
 import core_clients
 import pytest
 import recorded
+from dealing import dealt
 from test_core_client import FEATURES, TURNS
 
 pytestmark = pytest.mark.skipif(bool(artemis.unavailable()), reason=f"clients of Artemis: {artemis.unavailable()}")
@@ -24,6 +24,8 @@ APART: Final = {
     "transactions": "the same",
     "largeHandling": "the same",
     "anonymous": "the same",
+    "ring": "the same",
+    "temporary": "the same: the temporary queue of another connection",
     "xa": "the same",
     "xaSuspended": "the same",
     "xaRecovery": "a prepared branch is known where it was prepared",
@@ -31,35 +33,38 @@ APART: Final = {
     "acknowledge": "deliveries are counted from none where a message comes to another process",
     "windows": "what waits behind a consumer stays at its process",
     "durable": "a subscription is at each process where its subscriber came",
+    "shared": "each process has its own shared subscription that is not durable",
+    "clientIds": "a client id is unique in each process",
     "expiry": "what expires on its way does not say which queue it was in",
     "routingTypes": "which routing types an address has that a client made is known to its process",
 }
 SAME: Final = [name for name in FEATURES if name not in APART]
 
 
-def _seen(program: core_clients.Program, home: Path, features: list[str], *more: str) -> dict[str, str]:
-    broker = core_clients.own(home)
-    broker.arguments += more
-    broker.start().await_ready()
-    try:
-        return recorded.parts(program.run("Features", broker.url, *features))
-    finally:
-        broker.stop()
-
-
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict[str, str]]:
-    """Return what is wanted, and what is seen at two processes: some features each, the client waits most of the time."""
+    """Return what is wanted, and what is seen at two processes, both at once: the client waits most of the time."""
     home = tmp_path_factory.mktemp("processes")
     program = core_clients.Program(core_clients.SAME)
-    recording = recorded.Recording(f"core-{core_clients.SAME.name}", core_clients.MADE_OF, program.made_of)
-    dealt = core_clients.spread(SAME, 2)
-    with ThreadPoolExecutor(len(dealt) + 1) as pool:
-        runs = [
-            pool.submit(_seen, program, home / f"two-{at}", some, "--processes", "2") for at, some in enumerate(dealt)
-        ]
-        wanted = recording.held() or pool.submit(_seen, program, home / "one", SAME).result()
-        return wanted, {name: lines for run in runs for name, lines in run.result().items()}
+
+    def one() -> dict[str, str]:
+        held = recorded.Recording(f"core-{core_clients.SAME.name}", core_clients.MADE_OF, program.made_of).held()
+        if held is not None:
+            return held
+        broker = core_clients.own(home / "one")
+        broker.start().await_ready()
+        try:
+            return recorded.parts(program.run("Features", broker.url, *SAME))
+        finally:
+            broker.stop()
+
+    def two() -> dict[str, str]:
+        with dealt(core_clients.own(home / "two")) as url:
+            return recorded.parts(program.run("Features", url, *SAME))
+
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(each) for each in (one, two)]
+        return runs[0].result(), runs[1].result()
 
 
 @pytest.mark.parametrize("feature", SAME)
