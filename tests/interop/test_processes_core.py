@@ -58,13 +58,15 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict
         finally:
             broker.stop()
 
-    def two() -> dict[str, str]:
-        with dealt(core_clients.own(home / "two")) as url:
-            return recorded.parts(program.run("Features", url, *SAME))
+    def two(number: int, features: list[str]) -> dict[str, str]:
+        with dealt(core_clients.own(home / f"two-{number}")) as url:
+            return recorded.parts(program.run("Features", url, *features))
 
-    with ThreadPoolExecutor(2) as pool:
-        runs = [pool.submit(each) for each in (one, two)]
-        return runs[0].result(), runs[1].result()
+    shares = core_clients.spread(SAME, 2)
+    with ThreadPoolExecutor(len(shares) + 1) as pool:
+        wanted = pool.submit(one)
+        runs = [pool.submit(two, number, features) for number, features in enumerate(shares)]
+        return wanted.result(), {name: lines for run in runs for name, lines in run.result().items()}
 
 
 @pytest.mark.parametrize("feature", SAME)
