@@ -37,7 +37,7 @@ from entrepot.core.events.tracing import Tracing
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.jobs import ADDRESS as JOBS
 from entrepot.core.operators.jobs import Jobs
-from entrepot.core.operators.management import install
+from entrepot.core.operators.management import Management, install
 from entrepot.core.options import BrokerOptions
 from entrepot.core.records import KIND_MQTT_RECEIVED, KIND_MQTT_SENT, KIND_MQTT_SESSION
 from entrepot.core.recovery import recover
@@ -248,6 +248,7 @@ class Assembly:
         self.draws: Final = plan.draw_connectors()
         self.calls: Final = Calls(() if plan.config is None else plan.config.amqp_connections)
         self._acceptor: Acceptor | None = None
+        self.management: Management | None = None  # who answers operators, from `equip` on
         self._artemis: ArtemisSide | None = None
         self._doorbell: Doorbell | None = None
         self._mqtt: House | None = None
@@ -284,7 +285,7 @@ class Assembly:
         broker, config = self.broker, self.plan.config
         broker.begin_trace()
         notices = (BrokerConfig() if config is None else config).notices
-        install(
+        self.management = install(
             broker,
             Census() if census is None else census,
             notices.management,

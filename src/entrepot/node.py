@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from entrepot.io.renewing import Renewal
     from entrepot.io.replicating import Hosting
     from entrepot.io.standby import Standby
+    from entrepot.management.processes import Processes
 
 ANSWER_GRACE: Final = 1.0  # s; a sync takes a thousandth of it, on a disk that is not in trouble
 COMPACT_OCTETS: Final = 512 * KIB  # about 1 ms of work: what other events wait for it
@@ -107,6 +108,7 @@ class Node:
         self._reloader: Reloader | None = None
         self._renewal: Renewal | None = None
         self._door: Door | None = None
+        self.processes: Processes | None = None  # where this one is one of several
         self._traces = None if options.trace is None else TraceFiles(options.trace, limit=options.trace_limit)
         self._announcers: list[Announcer] = []
         self._turn: BrokerTurn | None = None
@@ -468,10 +470,9 @@ class Node:
     async def _close(self, why: str = "the broker stops") -> None:
         if self._maintenance is not None:
             self._maintenance.cancel()
-        if self._reloader is not None:
-            self._reloader.stop()
-        if self._renewal is not None:
-            self._renewal.stop()
+        for one in (self._reloader, self._renewal, self.processes):
+            if one is not None:
+                one.stop()
         if self._door is not None:
             self._door.close()
         for announcer in self._announcers:
@@ -592,6 +593,8 @@ async def listen(node: Node) -> None:
         if not made.acceptor.url:
             made.acceptor.set_url(published(listener, dialects.openwire.published))
     if node.options.process is not None:  # the others dial there, and who asks about this one alone
+        from entrepot.management.processes import opened  # noqa: PLC0415 - a broker alone needs none
+
         inner = node._listener(Listening(node.options.process.inner, no_option, SPOKEN), Dialects())
-        await inner.open()
         node.listeners.append(inner)
+        node.processes = await opened(node.options.process, node.turn, made.management, inner)

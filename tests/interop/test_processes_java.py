@@ -1,7 +1,7 @@
 """Unmodified Java clients at `entrepot run --processes 2`: what they see is what one process shows them.
 
-To which process a connection comes is chance. `APART` lists the features that depend on it, each with what
-docs/clusters.md says of it, "What differs from one process"; all others are the same wherever connections come.
+Connections come to the two processes in turn (`dealing.py`). `APART` lists the features that depend on that, each with
+what docs/clusters.md says of it, "What differs from one process"; all others are the same wherever connections come.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final
 
 import ours
 import pytest
+from dealing import dealt
 from java_clients import Program, unavailable
 from test_java_client import FEATURES, _features
 
@@ -46,15 +47,17 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], dict
     home = tmp_path_factory.mktemp("processes")
     program = Program()
 
-    def run(name: str, *arguments: str) -> dict[str, str]:
-        broker = ours.Entrepot(home / name, arguments=arguments)
-        broker.start().await_ready()
-        try:
-            return _features(program.run("Exercise", broker.url, *SAME))
-        finally:
-            broker.stop()
+    def features(url: str) -> dict[str, str]:
+        return _features(program.run("Exercise", url, *SAME))
 
-    return run("one"), run("two", "--processes", "2")
+    broker = ours.Entrepot(home / "one")
+    broker.start().await_ready()
+    try:
+        one = features(broker.url)
+    finally:
+        broker.stop()
+    with dealt(ours.Entrepot(home / "two")) as url:
+        return one, features(url)
 
 
 @pytest.mark.parametrize("feature", SAME)

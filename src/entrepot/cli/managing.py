@@ -15,6 +15,7 @@ from entrepot.base.errors import EntrepotError, Refused, TimedOut, Unreachable, 
 from entrepot.cli.dialogue import Dialogue, credentials, places, talking
 from entrepot.cli.output import progress, to_json
 from entrepot.cli.values import in_words
+from entrepot.client.management import ALONE
 from entrepot.io import runtime
 from entrepot.management.whole import Whole, sockets_of
 
@@ -49,6 +50,7 @@ class Desk:
                 "correlation-id": question,
                 "_AMQ_ResourceName": resource,
                 "_AMQ_OperationName": operation,
+                ALONE: "true",  # `WholeDesk` asks the others itself
             },
         )
         while True:

@@ -27,7 +27,7 @@ from entrepot.cli.managing import answered, managing, processes_at
 from entrepot.client.connection import connect
 from entrepot.client.message import Message
 from entrepot.client.session import Session
-from entrepot.core.operators.management import ADDRESS, OPERATION, RESOURCE
+from entrepot.core.operators.management import ADDRESS, ALONE, OPERATION, RESOURCE
 from entrepot.management.whole import sockets_of
 
 BROKERS_MOST: Final = 200
@@ -180,7 +180,7 @@ def _over(session: Session, patience: Duration) -> Ask:
     """Return how to ask over OpenWire: a request to the management address, with its reply."""
 
     async def ask(operation: str, *values: object) -> Any:
-        asked = Message(json.dumps(values), properties={RESOURCE: "broker", OPERATION: operation})
+        asked = Message(json.dumps(values), properties={RESOURCE: "broker", OPERATION: operation, ALONE: True})
         reply = await session.request(f"queue://{ADDRESS}", asked, timeout=patience / SECOND)
         body = reply.body
         if not isinstance(body, str):

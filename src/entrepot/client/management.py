@@ -31,6 +31,7 @@ ATTRIBUTE: Final = "_AMQ_Attribute"
 SUCCEEDED: Final = "_AMQ_OperationSucceeded"
 CODE: Final = "entrepot_code"
 REMEDY: Final = "entrepot_remedy"
+ALONE: Final = "entrepot_alone"  # of a request: one of several processes answers, and not all of the broker
 
 VERSION: Final = 136  # of CORE; all write a text alike
 

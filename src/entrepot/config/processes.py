@@ -51,6 +51,10 @@ class ProcessPlan(Struct, frozen=True, kw_only=True):
         """Return the path of the socket of process ``number``."""
         return f"{self.sockets}/{number}.sock"
 
+    def reception(self, number: int) -> str:
+        """Return the path of the socket at which the others ask process ``number`` about itself."""
+        return f"{self.sockets}/{number}.ask"
+
     def ports_file(self, number: int) -> str:
         """Return the path of the file in which process ``number`` says that it is ready, and where it is."""
         return f"{self.sockets}/{number}.json"

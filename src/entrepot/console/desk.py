@@ -19,6 +19,7 @@ from typing import Any, Final
 from entrepot.base.errors import EntrepotError, LimitExceeded, Refused, TimedOut, Unreachable, kinds
 from entrepot.client.connection import Connection, connect
 from entrepot.client.consumer import Browser, Consumer
+from entrepot.client.management import ALONE
 from entrepot.client.message import Message, Received
 from entrepot.client.producer import Producer
 from entrepot.client.session import Session
@@ -79,7 +80,11 @@ class Desk:
 
     async def ask(self, resource: str, operation: str, *values: object) -> Any:
         """Return the result of an operation. Raises what the broker refused, TimedOut, Unreachable, LimitExceeded."""
-        properties: dict[str, object] = {"_AMQ_ResourceName": resource, "_AMQ_OperationName": operation}
+        properties: dict[str, object] = {
+            "_AMQ_ResourceName": resource,
+            "_AMQ_OperationName": operation,
+            ALONE: True,  # `Desks.whole` asks the others itself
+        }
         return await self._question(properties, json.dumps(values))
 
     async def _question(self, properties: dict[str, object], body: str) -> Any:

@@ -27,7 +27,7 @@ NOTE: Final = "processes.json"
 JOURNAL: Final = "journal"  # the folder that makes a directory a store
 SOCKETS: Final = "sockets"
 PLAN: Final = "plan.json"
-LEFT: Final = (".sock", ".json", ".tmp")
+LEFT: Final = (".sock", ".ask", ".json", ".tmp")
 PASSING: Final = "entrepot-processes-"
 """How a meeting place in the directory for temporary files begins: nobody starts there again."""
 TRIES: Final = 50

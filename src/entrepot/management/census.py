@@ -62,7 +62,7 @@ class OpenConnections(PartsCensus):
         every = ((listener, connection) for listener in self.listeners for connection in listener.connections)
         return [
             {
-                "id": _number(connection),
+                "id": number_of(connection),
                 "peer": connection.peer,
                 "listener": listener.uri.partition("?")[0],
                 **connection.session.describe(),
@@ -79,7 +79,7 @@ class OpenConnections(PartsCensus):
         """Close one session: of a protocol that has several, else its connection."""
         for listener in self.listeners:
             for each in list(listener.connections):
-                if connection and _number(each) == connection and isinstance(each.session, ServerSession):
+                if connection and number_of(each) == connection and isinstance(each.session, ServerSession):
                     if each.session.close_session(session):
                         return True
                     return session == connection and self.close(connection, why)
@@ -94,7 +94,7 @@ class OpenConnections(PartsCensus):
         for listener in self.listeners:
             for each in listener.connections:
                 session = each.session
-                if _number(each) == connection and isinstance(session, ServerSession):
+                if number_of(each) == connection and isinstance(session, ServerSession):
                     users = [one.user for one in session.sessions(0)]
                     access = session.broker.access
                     return [access.named(user) for user in users] if users else [session.subject]
@@ -104,7 +104,7 @@ class OpenConnections(PartsCensus):
         """Tell one peer ``why``, and close its connection; False when there is none of that id."""
         for listener in self.listeners:
             for each in list(listener.connections):
-                if connection and _number(each) == connection:
+                if connection and number_of(each) == connection:
                     each.shut(why)
                     return True
         return False
@@ -293,7 +293,7 @@ def _mirrored(row: Mapping[str, object]) -> dict[str, object]:
 def view_of(listener: Listener, connection: Connection) -> ConnectionView:
     """Return what there is to say about one connection."""
     session = connection.session
-    number = _number(connection)
+    number = number_of(connection)
     opened = 0
     sessions: list[SessionView] = []
     client_id = ""
@@ -310,6 +310,6 @@ def view_of(listener: Listener, connection: Connection) -> ConnectionView:
     )  # fmt: skip
 
 
-def _number(connection: Connection) -> str:
+def number_of(connection: Connection) -> str:
     """Return the number of a connection in this run; "" before its first bytes told its protocol."""
     return str(getattr(connection.session, "number", ""))

@@ -16,6 +16,7 @@ Answers = Mapping[int, Any]
 
 OLDEST: Final = ("oldest_ms", "firstMessageAge")
 EARLIEST: Final = ("firstMessageTimestamp",)
+TIMES: Final = (*OLDEST, *EARLIEST)
 COUNTS: Final = (
     *("messageCount", "messagesAdded", "messagesAcked", "messagesAcknowledged", "messagesExpired", "messagesKilled"),
     *("deliveringCount", "scheduledCount", "leasedCount", "consumerCount", "acknowledgeAttempts", "groupCount"),

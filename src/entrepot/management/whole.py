@@ -55,6 +55,10 @@ SUMS: Final = (
     *("authorizationSuccessCount", "authorizationFailureCount"),
 )
 """Numbers of a broker that are those of its processes together; of other numbers the largest is told."""
+ATTRIBUTES: Final = {
+    name.lower(): name for name in ("name", "active", *SUMS, *joining.COUNTS, *joining.COUNTED_LISTS, *joining.TIMES)
+}
+"""Attributes that are not told as each process says them, by their letters."""
 PAGES: Final = ("listConnections", "listSessions", "listConsumers", "listProducers", "listQueues", "listAddresses")
 """Lists in pages, as Artemis has them: (options, page from 1, rows of a page)."""
 NUMBERED: Final = re.compile(r"\d+:\d+")
@@ -120,7 +124,7 @@ class Whole:
 
     async def _look(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         if operation == "describeConnections":
-            return await self._connections(*values)
+            return await self._connections(max(0, _number(values, 0, 0)), _rows(values, 1))
         if operation in PAGES:
             return await self._page(operation, values)
         if not values and (attribute := ATTRIBUTE.match(operation)):
@@ -129,15 +133,15 @@ class Whole:
             return await self._of_broker(str(values[0]) if values else "")
         answers = await self._asked(resource, operation, values)
         if operation == "describeQueues":
-            return joining.queues(answers)[: int(str(values[2]))]
+            return joining.queues(answers)[: _rows(values, 2)]
         if operation == "describe" and resource.startswith("queue."):
             return joining.queues({number: [row] for number, row in answers.items()})[0]
         if operation == "describeAttributes":
             return joining.together(list(answers.values()))
         if operation == "describeTuned":
-            return joining.by_address(answers, int(str(values[1])) if len(values) > 1 else PAGE)
+            return joining.by_address(answers, _rows(values, 1))
         if operation == "describeResources":
-            return joining.resources(answers, str(values[0]), int(str(values[3])) if len(values) > 3 else PAGE)
+            return joining.resources(answers, str(values[0]), _rows(values, 3))
         return self._joined(operation, answers)
 
     def _joined(self, operation: str, answers: Mapping[int, Any]) -> Any:
@@ -176,9 +180,9 @@ class Whole:
             raise missing or Unreachable("no process answers", remedy="see the log")
         return found
 
-    async def _connections(self, skip: object = 0, most: object = PAGE) -> list[Row]:
+    async def _connections(self, begin: int, most: int) -> list[Row]:
         """Return a page of the connections of all, process by process."""
-        begin, end = int(str(skip)), int(str(skip)) + int(str(most))
+        end = begin + most
         rows: list[Row] = []
 
         async def add(number: int, part: Asker) -> None:
@@ -196,7 +200,7 @@ class Whole:
     async def _page(self, operation: str, values: tuple[object, ...]) -> str:
         """Return one page of what all list: queues and addresses each once, the others process by process."""
         options = values[0] if values else ""
-        page, size = (int(str(one)) for one in (*values[1:3], *(1, PAGE_MOST)[len(values[1:3]) :]))
+        page, size = _number(values, 1, 1), _number(values, 2, PAGE_MOST)
         size = PAGE_MOST if size < 1 else min(size, PAGE_MOST)
         found: dict[int, list[Row]] = {}
 
@@ -224,7 +228,8 @@ class Whole:
             raise Unreachable("no process answers", remedy="see the log")
 
     async def _attribute(self, resource: str, operation: str, name: str) -> Any:
-        """Return one attribute, of which each process tells its part."""
+        """Return one attribute, of which each process tells its part; the case of letters does not matter."""
+        name = ATTRIBUTES.get(name.lower(), name)
         if resource == "broker" and name in joining.COUNTED_LISTS:
             return (await self._of_broker(name))[name]
         told = list((await self._asked(resource, operation, ())).values())
@@ -263,7 +268,7 @@ class Whole:
 
     async def _counted(self, resource: str, operation: str, values: tuple[object, ...]) -> int:
         limited = bool(values) and isinstance(values[-1], int) and values[-1] >= 0
-        left, done = int(str(values[-1])) if limited else 0, 0
+        left, done = _number(values, len(values) - 1) if limited else 0, 0
 
         async def some(part: Asker) -> None:
             nonlocal left, done
@@ -375,6 +380,22 @@ class Whole:
             f"{operation} is about one process, and {self.name} has several",
             remedy=f"ask that process: --url {self._place(next(iter(self.parts)))}, or with another number",
         )
+
+
+def _number(values: tuple[object, ...], at: int, default: int = PAGE) -> int:
+    """Return an argument that is a whole number, as the processes take it. Raises Refused."""
+    value = values[at] if len(values) > at else None
+    if value is None:
+        return default
+    try:
+        return int(str(value))
+    except ValueError:
+        raise Refused(f"argument {at + 1} is no whole number", remedy="give a whole number") from None
+
+
+def _rows(values: tuple[object, ...], at: int) -> int:
+    """Return how many rows at most, as each process takes it (`core/operators/control.py:rows_of`)."""
+    return max(0, min(_number(values, at), PAGE))
 
 
 _PART: Final = "describeAvailability"  # the part in a pair: processes are in none, and all have the same

@@ -32,7 +32,7 @@ public class Crash {
         connection.start();
         Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
         List<String> found = new ArrayList<>();
-        Enumeration<?> all = session.createBrowser(session.createQueue(queue)).getEnumeration();
+        Enumeration<?> all = Exercise.begun(session.createBrowser(session.createQueue(queue)));
         while (all.hasMoreElements()) found.add(((TextMessage) all.nextElement()).getText());
         connection.close();
         return found;

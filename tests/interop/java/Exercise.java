@@ -162,12 +162,26 @@ public class Exercise {
         return found;
     }
 
+    /**
+     * Begin to browse, and let what there is come first. The browser of ActiveMQ looks for a message, and then whether the
+     * end came: where messages and end came between the two looks, it says that there is no message.
+     */
+    static Enumeration<?> begun(QueueBrowser browser) throws JMSException {
+        Enumeration<?> all = browser.getEnumeration();
+        try {
+            Thread.sleep(20);
+        } catch (InterruptedException never) {
+            throw new java.lang.IllegalStateException(never);
+        }
+        return all;
+    }
+
     static List<String> left(String queue) throws JMSException {
         ActiveMQConnection connection = connect();
         Session session = auto(connection);
         QueueBrowser browser = session.createBrowser(session.createQueue(queue));
         List<String> found = new ArrayList<>();
-        for (Enumeration<?> all = browser.getEnumeration(); all.hasMoreElements(); ) found.add(text((Message) all.nextElement()));
+        for (Enumeration<?> all = begun(browser); all.hasMoreElements(); ) found.add(text((Message) all.nextElement()));
         connection.close();
         return found;
     }
@@ -344,7 +358,7 @@ public class Exercise {
                     transacted.commit();
                     QueueBrowser browser = session.createBrowser(queue);
                     int count = 0;
-                    for (Enumeration<?> each = browser.getEnumeration(); each.hasMoreElements(); each.nextElement()) count++;
+                    for (Enumeration<?> each = begun(browser); each.hasMoreElements(); each.nextElement()) count++;
                     say(version + " tight " + tight + " cache " + cache + ": " + Integer.toHexString(all.toString().hashCode()) + " browsed " + count);
                     connection.close();
                 }
@@ -539,7 +553,7 @@ public class Exercise {
             QueueBrowser browser = session.createBrowser(queue, selector);
             int count = 0;
             String last = "";
-            for (Enumeration<?> all = browser.getEnumeration(); all.hasMoreElements(); count++) last = text((Message) all.nextElement());
+            for (Enumeration<?> all = begun(browser); all.hasMoreElements(); count++) last = text((Message) all.nextElement());
             browser.close();
             say("browsed " + count + " last " + last);
         }

@@ -255,6 +255,7 @@ def test_names_are_told_once_and_rows_all() -> None:
 def test_one_attribute_is_told_as_among_all() -> None:
     made = told(Told(getMessageCount=3, getMaxConsumers=-1), Told(getMessageCount=4, getMaxConsumers=-1))
     assert ask(made, "queue.a", "getMessageCount") == 7
+    assert ask(told(Told(getMessagecount=3), Told(getMessagecount=4)), "queue.a", "getMessagecount") == 7
     assert ask(made, "queue.a", "getMaxConsumers") == -1
 
 
@@ -338,3 +339,13 @@ def test_a_page_by_address_ends_where_all_processes_told_everything() -> None:
     page = joining.by_address({0: rows("a", "d"), 1: rows("a", "b")}, 2)
     assert [(row["address"], row["process"]) for row in page] == [("a", 0), ("a", 1), ("b", 1)]
     assert [row["address"] for row in joining.by_address({0: rows("d"), 1: rows("e")}, 2)] == ["d", "e"]
+
+
+def test_arguments_that_a_program_leaves_out_or_says_wrong_are_taken_as_by_one_process() -> None:
+    made = whole(Process(row("a", 1)), Process(row("b", 2)))
+    made.parts[0].connections = 2  # type: ignore[attr-defined]
+    assert [one["id"] for one in ask(made, "broker", "describeConnections")] == ["0:1", "0:2"]
+    assert ask(made, "broker", "describeConnections", -5, -1) == []
+    with pytest.raises(Refused, match="argument 1 is no whole number"):
+        ask(made, "broker", "describeConnections", "many")
+    assert len(ask(made, "broker", "describeQueues", "", "", 100_000)) == 2

@@ -9,7 +9,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.bereaved import DEAD_CAUSE
 from entrepot.core.queue.consumer import Source
 from entrepot.core.sending.handing import hand_out
-from entrepot.core.sending.sending import forget_routes
+from entrepot.core.sending.sending import moved
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 
@@ -26,8 +26,7 @@ def park(broker: BrokerCore, message: Message, why: str) -> str:
     parked = broker.table.queues.get(PARKED)
     if parked is None:
         parked = broker.queues.create(QueueDefinition(name=PARKED, address=PARKED, routing=MULTICAST))
-    copy = broker.ids.renumbered(message)
-    forget_routes(copy)
+    copy = moved(broker.ids, message, message.stored and message.durable)
     copy.annotate(DEAD_CAUSE, why)
     hand_out(broker, copy, [parked])
     return f"it is parked in the queue {PARKED}"

@@ -23,7 +23,7 @@ from entrepot.core.queue.consumer import REDISTRIBUTOR, Consumer, Window
 from entrepot.core.queue.queue import NONE_DELIVERED, Queue
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.sending.handing import hand_out
-from entrepot.core.sending.sending import forget_routes
+from entrepot.core.sending.sending import moved
 from entrepot.model.message import Message
 
 IN_HAND: Final = 1_000  # messages out of the queue and not moved yet: what comes back when a consumer comes
@@ -144,8 +144,7 @@ class Mover(Consumer):
     def hand_over(self, message: Message, queues: list[Queue], routes: dict[str, bytes]) -> None:
         """Bring a copy of ``message`` into ``queues``. ``routes``: annotation -> where it goes from there."""
         broker, source = self.broker, self.source
-        copy = broker.ids.renumbered(message)
-        forget_routes(copy)
+        copy = moved(broker.ids, message, source.stock.head.keeps(message))
         for key, ids in routes.items():
             copy.mark(key, ids)
         broker.journal.begin()

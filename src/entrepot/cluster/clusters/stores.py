@@ -25,7 +25,7 @@ from entrepot.core.operators.upkeep import Discard
 from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.queue import Queue
 from entrepot.core.sending.flow import DROPPED
-from entrepot.core.sending.sending import forget_routes
+from entrepot.core.sending.sending import forget_routes, moved
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
@@ -117,8 +117,7 @@ class Cleaning(Discard):
         message = reference.message
         if not _is_of_topic(broker, message):
             target = broker.target([Destination(message.address, ANYCAST)])
-            copy = broker.ids.renumbered(message)
-            forget_routes(copy)
+            copy = moved(broker.ids, message, self.source.stock.head.keeps(message))
             if broker.send(copy, target) == DROPPED:
                 raise Refused(f"{message.address!r} is full, and drops what comes")
             self.resent += 1

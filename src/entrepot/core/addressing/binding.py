@@ -102,6 +102,8 @@ SCALED_DOWN: Final = "_AMQ_SCALEDOWN_TO"
 ONWARD_ID: Final = ROUTE_TO + " id"
 """The internal annotation with the id by which the third node knows such a message, from whoever it comes, and who
 that node is, as the name of its store-and-forward queue ends with it."""
+MOVED: Final = "entrepot.moved"
+"""The internal annotation with the address at which a message is a copy of one that this broker stored and moved on."""
 NODE_OCTETS: Final = 36  # of a node's UUID as text
 ACK_ROUTE: Final = "_AMQ_ACK_ROUTE_TO"
 """Those of ``ROUTE_TO`` from which a prepared branch, that comes with its node's messages, has taken it (1.20)."""

@@ -94,9 +94,7 @@ class AddressControl(Control):
             "clearDuplicateIdCache": self._forget_ids,
             "tune": lambda given: tune(self.broker, self.address, given),
             "replay": lambda given: replay(self.broker, self.census, given, address=self.address.name),
-            "sendMessage": lambda given: post(
-                self.broker, self.census, Destination(self.address.name, self._routing()), given
-            ),
+            "sendMessage": lambda given: post(self.broker, Destination(self.address.name, self._routing()), given),
         }
 
     def _binding_names(self) -> list[str]:

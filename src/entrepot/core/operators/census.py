@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from entrepot.base.errors import Refused
 from entrepot.base.provenance import Said
@@ -25,6 +25,42 @@ class Resending(Protocol):
 
     def report(self) -> dict[str, object]:
         """Return what is sent again, and how far that is."""
+
+
+class Question:
+    """What a resource is asked: an attribute, or an operation with values of JSON.
+
+    ``subjects``: for whom, where that was said. ``method``: whose right is needed, "" for that of the question itself.
+    """
+
+    def __init__(
+        self,
+        resource: str,
+        attribute: str,
+        operation: str,
+        values: list[Any],
+        subjects: list[Subject],
+        method: str = "",
+    ) -> None:
+        self.resource: Final = resource
+        self.attribute: Final = attribute
+        self.operation: Final = operation
+        self.values: Final = values
+        self.subjects: Final = subjects
+        self.method: Final = method
+
+
+class Together(Protocol):
+    """The processes that are one broker, this one among them. Real: `management/processes.py`."""
+
+    def uuids(self) -> list[bytes]:
+        """Return the UUIDs of those that are ready."""
+
+    def ask(self, asker: str, question: Question) -> object | None:
+        """Return the work that asks all of them; None where ``asker``, a connection, asks this one alone.
+
+        After its end the work says in ``missing`` who did not answer, and why, for people.
+        """
 
 
 class Component:
@@ -62,12 +98,14 @@ class Census:
 
     ``written``: what it was told. ``samples``: the message counters, from the first question about them on.
     ``archive``: what the journal let go of, where that is kept; ``replaying``: the last replay of it.
+    ``together``: the processes of this broker, where it has several.
     """
 
     written: Written = Written()
     archive: Archive | None = None
     replaying: Resending | None = None
     samples: Samples | None = None
+    together: Together | None = None
 
     def count(self) -> int:
         """Return how many connections are open."""

@@ -16,7 +16,7 @@ import msgspec
 from entrepot.base.errors import Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.census import Census
-from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.listing import Arguments, Askers
 from entrepot.core.operators.pace import Pace
 from entrepot.core.operators.upkeep import Progress
 from entrepot.core.operators.views import UNBOUNDED
@@ -186,17 +186,17 @@ class Control:
         word = attribute.lower()
         return any(name.lower() == word for known in (self.attributes(), self.figures()) for name in known)
 
-    def call(self, name: str, values: list[Any], asker: str = "") -> object:
+    def call(self, name: str, values: list[Any], askers: Askers = lambda: []) -> object:
         """Begin an operation, ``getX`` and ``isX`` for attributes included; return its result or a `Work`.
 
-        ``asker``: the connection that asks, for what its user must be allowed to do himself.
+        ``askers``: returns for whom it is asked, for what he must be allowed to do himself.
 
         Raises EntrepotError.
         """
         known = self.operations()
         operation = known.get(name)
         if operation is not None:
-            return operation(Arguments(name, values, asker))
+            return operation(Arguments(name, values, askers))
         if name == READ:
             return self.read(Arguments(name, values).text(0, ""))
         for prefix in ("get", "is"):

@@ -11,6 +11,7 @@ from entrepot.base.errors import EntrepotError, Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.browser import Browser
 from entrepot.core.queue.queue import Queue
+from entrepot.core.security.directory import Subject
 from entrepot.model.message import BODY_BYTES, BODY_MAP, BODY_OBJECT, BODY_STREAM, BODY_TEXT, Message
 from entrepot.model.predicate import Predicate
 
@@ -21,15 +22,17 @@ TYPES: Final = {BODY_OBJECT: 2, BODY_TEXT: 3, BODY_BYTES: 4, BODY_MAP: 5, BODY_S
 PAGE_MOST: Final = 1_000
 ABSENT: Final = object()
 
+Askers = Callable[[], list[Subject]]
+
 
 class Arguments:
     """The arguments of one operation, by position. All readers raise Refused for what is not of their type."""
 
-    def __init__(self, operation: str, values: list[Any], asker: str = "") -> None:
-        """``asker``: the connection that asks, "" where it is not known."""
+    def __init__(self, operation: str, values: list[Any], askers: Askers = lambda: []) -> None:
+        """``askers``: returns for whom it is asked, nobody where that is not known."""
         self.operation = operation
         self.values = values
-        self.asker = asker
+        self.askers = askers
 
     def __len__(self) -> int:
         return len(self.values)

@@ -7,21 +7,25 @@ a request changed is on disk when the answer goes out.
 No limit of a queue holds here: an operator must be heard when a broker is full. What bounds it: at most
 `REQUESTS_MAX` requests are under way, a request holds `BODY_OCTETS_MAX` at most, and of all that is under way one
 bounded step is done in a turn, each request in its turn.
+
+Of several processes that are one broker, the one that is asked asks all, for the same user, and each looks at his
+rights (`management/processes.py`). Who asks at the socket of one process, or says `ALONE`, asks that one.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from entrepot.base.errors import EntrepotError, LimitExceeded, Refused
+from entrepot.base.errors import AccessDenied, EntrepotError, LimitExceeded, Refused
 from entrepot.base.reasons import TOO_MANY_REQUESTS, Reason
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events import announcing
 from entrepot.core.events.facts import Place
-from entrepot.core.operators.census import Census
+from entrepot.core.operators.census import Census, Question
 from entrepot.core.operators.rbac import VIEWS, Guard
 from entrepot.core.operators.said import ANSWER_LANGUAGE, Said
 from entrepot.core.operators.service import TurnedService
@@ -30,7 +34,7 @@ from entrepot.core.security.access import MANAGEMENT
 from entrepot.core.security.directory import Subject
 from entrepot.journal.log import Waiter
 from entrepot.model import address as names
-from entrepot.model.address import ANYCAST
+from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 
 if TYPE_CHECKING:
@@ -43,29 +47,41 @@ OPERATION: Final = "_AMQ_OperationName"
 SUCCEEDED: Final = "_AMQ_OperationSucceeded"
 CODE: Final = "entrepot_code"  # of the error, when it did not succeed
 REMEDY: Final = "entrepot_remedy"  # what to do about it
+ALONE: Final = "entrepot_alone"  # said by who asks this process, and not all that are one broker
+MISSING: Final = "entrepot_missing"  # which of those are left out of an answer, and why
 
 REQUESTS_MAX: Final = 1_000
 BODY_OCTETS_MAX: Final = 256 * 1024  # arguments: a selector, some names
+
+Told = Callable[[object, EntrepotError | None], None]
+"""Takes the outcome of a request, or why there is none; within a turn."""
 
 Scalar: TypeAlias = str | int | float | bool | None
 Argument: TypeAlias = Scalar | dict[str, Scalar] | list[str]  # what one may be: headers of a message are an object
 
 
 class _Request:
-    """One request under way. ``failure`` is why it could not even be read."""
+    """One request under way. ``failure`` is why it could not even be read, or was refused.
 
-    def __init__(self, message: Message) -> None:
-        self.reply_to = _text(message, "JMSReplyTo")
-        self.correlation_id = _text(message, "JMSCorrelationID")
-        self.asker = str(message.origin)
-        self.resource = _text(message, RESOURCE)
-        self.attribute = _text(message, ATTRIBUTE)
-        self.operation = _text(message, OPERATION)
-        self.values: list[Any] = []
+    ``reply_to``: where the answer goes. ``asker``: the connection that asks. ``told``: takes the outcome or the failure
+    instead of a message, where another process of this broker asks; it asks this one alone.
+    """
+
+    def __init__(self, question: Question, told: Told | None = None) -> None:
+        self.question = question
+        self.told = told
+        self.reply_to = ""
+        self.correlation_id = ""
+        self.asker = ""
+        self.alone = told is not None
         self.work: Work | None = None
         self.outcome: object = None
-        self.subjects: list[Subject] = []
         self.failure: EntrepotError | None = None
+
+    @property
+    def missing(self) -> str:
+        """Which processes are left out of the outcome, and why; "" for none."""
+        return str(getattr(self.work, "missing", ""))
 
 
 class _Stored(Waiter):
@@ -109,24 +125,49 @@ class Management(TurnedService):
 
     def take(self, message: Message, routing: int) -> None:
         """Note a request; it is worked on from the next turn on."""
-        request = _Request(message)
-        if self.guard is not None:
-            request.subjects = self.census.subjects(str(message.origin))
-        if not request.correlation_id:
-            request.correlation_id = self.broker.ids.identity_of(message)
-        if len(self.open) + len(self.ready) + self.storing + self.resting >= REQUESTS_MAX:
+        asker, busy = str(message.origin), self._is_busy()
+        values: list[Any] = []
+        failure: EntrepotError | None = None
+        try:
+            values = [] if busy else _arguments(message)
+        except EntrepotError as error:
+            failure = error
+        names = [_text(message, name) for name in (RESOURCE, ATTRIBUTE, OPERATION)]
+        request = _Request(Question(names[0], names[1], names[2], values, self._subjects(asker)))
+        request.failure = failure
+        request.reply_to = _text(message, "JMSReplyTo")
+        request.correlation_id = _text(message, "JMSCorrelationID") or self.broker.ids.identity_of(message)
+        request.asker = asker
+        request.alone = _text(message, ALONE).lower() == "true"
+        if busy:
             if len(self.ready) >= 2 * REQUESTS_MAX:  # even to refuse costs something
                 announcing.dropped(self.broker.hub, Place("", ADDRESS, ANYCAST), message, "", Reason(TOO_MANY_REQUESTS))
                 return
-            request.failure = Refused(f"{REQUESTS_MAX} requests are under way", remedy="wait for their answers")
-            self.ready.append(request)
+            self._refuse(request)
         else:
-            try:
-                request.values = _arguments(message)
-            except EntrepotError as error:
-                request.failure = error
             self.open.append(request)
         self.ask_turn()
+
+    def ask(self, question: Question, told: Told) -> None:
+        """Note what another process of this broker was asked, by ``question.subjects``; ``told`` hears the outcome."""
+        request = _Request(question, told)
+        if self._is_busy():
+            self._refuse(request)
+        else:
+            self.open.append(request)
+        self.ask_turn()
+
+    def _is_busy(self) -> bool:
+        return len(self.open) + len(self.ready) + self.storing + self.resting >= REQUESTS_MAX
+
+    def _refuse(self, request: _Request) -> None:
+        request.failure = Refused(f"{REQUESTS_MAX} requests are under way", remedy="wait for their answers")
+        self.ready.append(request)
+
+    def _subjects(self, asker: str) -> list[Subject]:
+        """Return for whom a connection asks, where that is needed even if it leaves before its request is looked at."""
+        told = self.census.together is not None and self.broker.access.guarded
+        return self.census.subjects(asker) if told or self.guard is not None else []
 
     def turn(self) -> None:
         """Answer what is ready, and do one step of one request."""
@@ -177,45 +218,63 @@ class Management(TurnedService):
                 return False
             request.outcome = request.work.result()
         except EntrepotError as error:
-            request.failure = error
+            request.failure = _worded(request, error)
         return True
 
     def _begin(self, request: _Request) -> object:
-        if request.attribute and not request.operation:
-            return self._attribute(request)
-        found = self._control(request)
-        if request.operation:
-            if self.guard is not None:
-                self.guard.check(request.subjects, request.resource, request.operation)
-            return found.call(request.operation, request.values, request.asker)
-        raise Refused("the request names nothing to do", remedy=f"set {OPERATION} or {ATTRIBUTE}")
+        question = request.question
+        if not question.attribute and not question.operation:
+            raise Refused("the request names nothing to do", remedy=f"set {OPERATION} or {ATTRIBUTE}")
+        together = self.census.together
+        if together is not None and not request.alone:
+            work = together.ask(request.asker, question)
+            if work is not None:
+                return work
+        if request.told is not None:
+            self._check(question.subjects)
+        if not question.operation:
+            return self._attribute(question)
+        found = self._control(question)
+        if self.guard is not None:
+            self.guard.check(question.subjects, question.resource, question.method or question.operation)
+        return found.call(question.operation, question.values, lambda: self._askers(request))
 
-    def _control(self, request: _Request) -> Control:
+    def _check(self, subjects: list[Subject]) -> None:
+        """Raise AccessDenied unless all of ``subjects`` may manage; of a message that is seen when it is sent."""
+        access = self.broker.access
+        for subject in subjects:
+            access.send(subject, [Destination(ADDRESS, ANYCAST)])
+        if access.guarded and not subjects:
+            raise AccessDenied("nobody is known who asks", remedy="keep the connection until the answer")
+
+    def _askers(self, request: _Request) -> list[Subject]:
+        return request.question.subjects if request.told is not None else self.census.subjects(request.asker)
+
+    def _control(self, question: Question) -> Control:
         """Return what is asked; what answers is loaded with the first question: most brokers are never asked."""
         from entrepot.core.operators.controls import control  # noqa: PLC0415
 
-        return control(self.broker, self.census, request.resource)
+        return control(self.broker, self.census, question.resource)
 
-    def _attribute(self, request: _Request) -> object:
-        """Read an attribute; what is wrong is said in the words of Artemis, and why is the remedy."""
-        try:
-            found = self._control(request).get(request.attribute)
-            if self.guard is not None:
-                verb = "is" if isinstance(found, bool) else "get"
-                method = verb + request.attribute[:1].upper() + request.attribute[1:]
-                self.guard.check(request.subjects, request.resource, method)
-            return found
-        except EntrepotError as error:
-            told = f"Problem while retrieving attribute {request.attribute}"
-            raise Refused(told, remedy=error.message + (f"; {error.remedy}" if error.remedy else "")) from None
+    def _attribute(self, question: Question) -> object:
+        name = question.attribute
+        found = self._control(question).get(name)
+        if self.guard is not None:
+            verb = "is" if isinstance(found, bool) else "get"
+            self.guard.check(question.subjects, question.resource, verb + name[:1].upper() + name[1:])
+        return found
 
     def _answer(self, request: _Request) -> None:
+        failure = request.failure
+        if request.told is not None:
+            request.told(request.outcome, failure)
         if not request.reply_to:
             return
-        failure = request.failure
         properties: dict[str, bool | str] = {SUCCEEDED: failure is None}
         if failure is None:
             body = msgspec.json.encode([request.outcome])
+            if request.missing:
+                properties[MISSING] = request.missing
         else:
             body = msgspec.json.encode([failure.message])
             properties[CODE] = failure.code
@@ -259,6 +318,15 @@ def install(
         broker.addresses.offer(each, management)
     broker.access.management = address
     return management
+
+
+def _worded(request: _Request, error: EntrepotError) -> EntrepotError:
+    """Return ``error`` as it is told: of an attribute what is wrong in the words of Artemis, and why as the remedy."""
+    name = request.question.attribute
+    if not name or request.question.operation or request.told is not None:
+        return error
+    told = f"Problem while retrieving attribute {name}"
+    return Refused(told, remedy=error.message + (f"; {error.remedy}" if error.remedy else ""))
 
 
 def _text(message: Message, name: str) -> str:

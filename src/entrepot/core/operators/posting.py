@@ -14,7 +14,6 @@ import msgspec
 
 from entrepot.base.errors import AccessDenied, Refused
 from entrepot.core.broker import BrokerCore
-from entrepot.core.operators.census import Census
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.said import ANSWER_LANGUAGE, Said
 from entrepot.core.sending.flow import DROPPED, DUPLICATE
@@ -24,14 +23,14 @@ from entrepot.model.message import Message
 TEXT: Final = 3  # Artemis' type of a message with a text; every other body is octets, in base64
 
 
-def post(broker: BrokerCore, census: Census, place: Destination, given: Arguments) -> str:
+def post(broker: BrokerCore, place: Destination, given: Arguments) -> str:
     """Send (headers, type, body, durable, user, password [, make a message id]); return the number of the message.
 
     Raises AccessDenied, AddressFull, StorageError, and Refused for what is no body or was not taken.
     """
     headers = given.mapping(0)
     kind, body, durable = given.number(1), given.text(2, ""), given.flag(3)
-    _check_right(broker, census, place, given)
+    _check_right(broker, place, given)
     target = broker.target([place])
     if target.service is not None:
         raise Refused(f"{place.name!r} is an address of the broker itself", remedy="ask it directly")
@@ -53,8 +52,8 @@ def post(broker: BrokerCore, census: Census, place: Destination, given: Argument
     return str(int(message.number))
 
 
-def _check_right(broker: BrokerCore, census: Census, place: Destination, given: Arguments) -> None:
-    subjects = census.subjects(given.asker) if broker.access.guarded else []
+def _check_right(broker: BrokerCore, place: Destination, given: Arguments) -> None:
+    subjects = given.askers() if broker.access.guarded else []
     user = given.text(4, "")
     for subject in subjects:
         if user and user != subject.name:

@@ -150,7 +150,7 @@ class QueueControl(Control):
         broker, queue = self.broker, self.queue
         place = Destination(queue.address, queue.routing, queue=queue.name)
         return {
-            "sendMessage": lambda given: post(broker, self.census, place, given),
+            "sendMessage": lambda given: post(broker, place, given),
             "copyMessage": lambda given: Found(verbs.CopyOne(broker, self.name, given.text(1), given.identity(0))),
             "countDeliveringMessages": lambda given: self._grouped(given, in_flight(queue)),
             "deliverScheduledMessage": lambda given: verbs.Delivery(broker, queue, None, given.identity(0)),

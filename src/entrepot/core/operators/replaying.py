@@ -5,6 +5,9 @@ the broker goes on. What came before the replay began is sent again, in its orde
 replay sent is among it. A copy keeps the identity that clients know, and has no duplicate id: it is what was asked for.
 No limit of a queue holds, as for what an operator moves.
 
+What moved on the way to its reader is in the journal more than once, and sent again once: not from the copy that was
+made to move it, and of several processes that are one broker by that one to which it was sent first.
+
 One replay is under way at a time. A broker that stops in the middle of one has sent what it has sent: begun again, all
 of it is sent again.
 """
@@ -12,12 +15,13 @@ of it is sent again.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import BodyLost, EntrepotError, InvalidDestination, Refused, StorageError
+from entrepot.core.addressing.binding import MOVED
 from entrepot.core.addressing.routing import Target, default_routing
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.operators.census import Census
@@ -29,6 +33,7 @@ from entrepot.journal.condition import again
 from entrepot.journal.overflow import CHECK, STRETCH, seed_of
 from entrepot.journal.retained import Archive, Extent, Scan
 from entrepot.model import address as names
+from entrepot.model.ids import NUMBERED_OCTETS, UUID_OCTETS
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -64,7 +69,8 @@ class Replay:
 
     pause = MILLISECOND
 
-    def __init__(self, broker: BrokerCore, archive: Archive, wanted: Wanted) -> None:
+    def __init__(self, broker: BrokerCore, archive: Archive, wanted: Wanted, siblings: Sequence[bytes] = ()) -> None:
+        """``siblings``: UUIDs of the processes of this broker: each sends again what came to it first."""
         self.broker: Final = broker
         self.archive: Final = archive
         self.wanted: Final = wanted
@@ -74,6 +80,7 @@ class Replay:
         self.lost = 0
         self.over = False
         self.failure = ""
+        self._siblings: Final = dict.fromkeys(siblings)
         self._last: Final = int(broker.ids.number)
         self.scan: Final = Scan(archive, _of_time(_extents(broker, archive), wanted), FIRST_QUEUE)
         self._course: Final = self._run()
@@ -128,9 +135,24 @@ class Replay:
     def _is_meant(self, message: Message) -> bool:
         wanted = self.wanted
         stamp = int(message.timestamp)
+        if self._is_moved(message):
+            return False
         if wanted.timed and stamp > 0 and not wanted.start <= stamp <= wanted.end:
             return False
         return wanted.selector is None or wanted.selector.matches(message)
+
+    def _is_moved(self, message: Message) -> bool:
+        """Return whether this is not the first record of what was sent; see `core/addressing/binding.py:MOVED`.
+
+        What came over a cluster connection has the id that the node gave it which sent it on.
+        """
+        rare = message.rare
+        if rare is None:
+            return False
+        known = rare.duplicate_id
+        return message.marked(MOVED) == message.address or (
+            len(known) == NUMBERED_OCTETS and known[:UUID_OCTETS] in self._siblings
+        )
 
     def _again(self, message: Message) -> Iterator[None]:
         """Send a copy of ``message``. Raises StorageError, and InvalidDestination when the target is gone."""
@@ -141,6 +163,7 @@ class Replay:
         copy = broker.ids.renumbered(message)
         copy.stored = copy.redelivered = False
         forget_routes(copy)
+        copy.unmark(MOVED)
         overflow = broker.journal.overflow
         rare = copy.need_rare()
         if rare.large_id != 0:
@@ -237,7 +260,8 @@ def replay(broker: BrokerCore, census: Census, given: Arguments, *, address: str
     if first:
         wanted = wanted._replace(start=moment(given.text(0, ""), 0), end=moment(given.text(1, ""), NEVER))
     target_of(broker, target)  # refused now, and not in the middle of it
-    made = census.replaying = Replay(broker, archive, wanted)
+    siblings = [] if census.together is None else census.together.uuids()
+    made = census.replaying = Replay(broker, archive, wanted, siblings)
     return made
 
 

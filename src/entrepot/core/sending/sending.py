@@ -16,6 +16,7 @@ from entrepot.base.patterns import MIXED, matches
 from entrepot.base.reasons import SAME_DUPLICATE_ID
 from entrepot.core.addressing.addresses import Addresses, written
 from entrepot.core.addressing.binding import (
+    MOVED,
     NODE_OCTETS,
     ONWARD_ID,
     ROUTE_TO,
@@ -546,6 +547,18 @@ def forget_routes(message: Message) -> None:
     for key in list(rare.internal):
         if key != ROUTE_TO and key.startswith(ROUTE_TO):
             message.unmark(key)
+
+
+def moved(ids: Identities, message: Message, kept: bool) -> Message:
+    """Return a copy of ``message`` that goes on from here, for no node yet; ``kept``: the journal has that.
+
+    Who looks through the journal for what was sent finds both, and can tell them apart (`core/operators/replaying.py`).
+    """
+    copy = ids.renumbered(message)
+    forget_routes(copy)
+    if kept:
+        copy.mark(MOVED, message.address)
+    return copy
 
 
 def stamp_expiration(message: Message, policy: Policy, wall: i64) -> None:

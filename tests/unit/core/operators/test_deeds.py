@@ -9,7 +9,6 @@ import pytest
 from entrepot.base.errors import LimitExceeded, Refused, StorageFull
 from entrepot.core.broker import selector_or_none
 from entrepot.core.operators import queue_verbs, tally
-from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Work
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.posting import post
@@ -103,14 +102,14 @@ def test_what_an_operator_sends_is_in_the_language_of_answers() -> None:
     rig = Rig()
     rig.send("Q")
     given = Arguments("sendMessage", [{"a": "b", "JMSCorrelationID": "c"}, 3, "text", False, None, None])
-    number = post(rig.broker, Census(), Destination("Q", ANYCAST), given)
+    number = post(rig.broker, Destination("Q", ANYCAST), given)
     message = rig.drain("Q")[-1].message
     assert is_named(rig.broker, message, int(number))
     assert message.language is ANSWER_LANGUAGE
     said = message.common()
     assert (said.body, said.properties, said.correlation_id, message.durable) == ("text", {"a": "b"}, "c", False)
     with pytest.raises(Refused):
-        post(rig.broker, Census(), Destination("Q", ANYCAST), Arguments("sendMessage", [{}, 3, "x", "durable"]))
+        post(rig.broker, Destination("Q", ANYCAST), Arguments("sendMessage", [{}, 3, "x", "durable"]))
 
 
 def test_a_copy_leaves_its_original_and_only_that_one_goes() -> None:
