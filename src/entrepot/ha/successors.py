@@ -1,9 +1,10 @@
 """Which of those who wait for a shared store clients are told of, from notes that they leave (artemis.md 1.22). No I/O.
 
 A note counts while it changes, by the master's clock alone: what was left by somebody who is gone never does, and what
-changed last `FRESH` ago counts no more. Whom clients know stays while he waits: each change is told to all of them. Who
-waits looks on as well: clients of a new master are told at once who is next, not when it has seen somebody's note change.
-Since clients dial nobody else, the lock says whom they know (`Record.heir`), and others let him go first.
+changed last `FRESH` ago counts no more. Whom clients know stays while he waits: each change is told to all of them.
+
+Who waits looks on as well: clients of a new master are told at once who is next, and not only when it has seen a note
+change. Since they dial nobody else, the lock says whom they know (`Record.heir`), and others let him go first.
 """
 
 from __future__ import annotations

@@ -135,8 +135,7 @@ class Ways:
             "stays": self.stays.rows(),
             "prepared": len(self.broker.branches.prepared),
             "queues": [
-                {"queue": name, "left": left[name], **msgspec.to_builtins(one)}
-                for name, one in self.receipts.items()
+                {"queue": name, "left": left[name], **msgspec.to_builtins(one)} for name, one in self.receipts.items()
             ],
         }
 
