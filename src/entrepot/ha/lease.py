@@ -275,8 +275,8 @@ class Precedence:
 
     def another(self, record: Record | None, now: Instant) -> bool:
         """Say whether the free ``record`` is for another first; ``now`` is after it was read."""
-        if record is None or record.reserved or record.heir in ("", self._me):
-            return False
+        if record is None or record.heir in ("", self._me) or record.reserved not in ("", Rules.OTHERS):
+            return False  # clients know nobody, or this one; or it is the primary's anyhow
         whose = (record.instance, record.epoch, record.heir)
         if whose != self._whose:
             self._whose, self._since = whose, now

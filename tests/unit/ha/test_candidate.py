@@ -348,6 +348,8 @@ def test_what_cannot_happen_is_a_bug_of_the_shell() -> None:
 
 def test_whom_the_clients_of_the_last_master_know_is_let_go_first_and_not_for_ever() -> None:
     one, gone = candidate(), record(released=True, heir="c1")
+    left = record(released=True, reserved=Rules.OTHERS, heir="c1")
+    assert kinds(looks(candidate(), Sight(left, 1), 10)) == [Sleep], "an operator had it step down"
     assert kinds(looks(one, Sight(gone, 1), 10)) == [Sleep]
     assert kinds(looks(one, Sight(gone, 1), 9 + PRECEDENCE)) == [Sleep]
     assert kinds(looks(one, Sight(gone, 1), 10 + PRECEDENCE)) == [Recall], "he is gone, too"
