@@ -4,7 +4,7 @@
 
 All speak STOMP to the same generators, so that no client limits either. Artemis is the broker of Maven Central, 2.42,
 with ``<replication>`` and the heap of its own start script; ours has its lock in a file. Kinds take turns, round by
-round. Results go to ``build/bench-replication.json``.
+round, and a ratio is the median of those within rounds. Results go to ``build/bench-replication.json``.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests")]
 
 from pairs import BrokerProcess, Connection, Producer, until  # noqa: E402 - the line above must come first
+from voters import WitnessProcess  # noqa: E402
 
 PATIENCE: Final = 120.0  # s: a Java process on a machine that is busy
 GIB: Final = 1 << 30
@@ -238,6 +239,15 @@ class Bench:
             time.sleep(2.0)
             return made.backup.resident() / 1e6
 
+    def witness(self, kind: str) -> float:
+        """MB of an idle witness."""
+        one = WitnessProcess(Path(tempfile.mkdtemp(prefix=kind, dir=self.scratch)), "w")
+        try:
+            time.sleep(2.0)
+            return one.resident() / 1e6
+        finally:
+            one.clear()
+
 
 ROWS: Final = {
     "persistent": ("ours", "theirs", "alone"),
@@ -247,7 +257,19 @@ ROWS: Final = {
     "copy": ("ours", "theirs"),
     "copying": ("ours", "alone"),
     "idle": ("ours", "theirs"),
+    "witness": ("ours",),
 }
+
+
+def ratios(kinds: dict[str, list[float]]) -> str:
+    """Return ours as a multiple of each other kind, the median of those within rounds."""
+    ours = kinds.get("ours", [])
+    found = [
+        f"{statistics.median(one / other for one, other in zip(ours, figures, strict=False)):.2f} of {kind}"
+        for kind, figures in kinds.items()
+        if kind != "ours" and ours
+    ]
+    return f"  ({', '.join(found)})" if found else ""
 
 
 def disk(scratch: Path, octets: int) -> float:
@@ -295,7 +317,7 @@ def main(*, rounds: int, quick: bool, rows: tuple[str, ...], only: tuple[str, ..
     for row, kinds_of in figures.items():
         about = (getattr(Bench, row).__doc__ or "").strip()
         told = "  ".join(f"{kind} {statistics.median(each):,.1f}" for kind, each in kinds_of.items())
-        click.echo(f"{row:11} {told}    {about}")
+        click.echo(f"{row:11} {told}{ratios(kinds_of)}    {about}")
     (ROOT / "build" / "bench-replication.json").write_text(json.dumps(figures, indent=1))
 
 

@@ -6,8 +6,8 @@ They replace a method, which native callers of the compiled build do not notice:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from bridge_bugs import patched
@@ -31,6 +31,20 @@ def _nothing(genuine: Any) -> Any:
 
 def _is_done_before_the_disk(genuine: Any) -> Any:
     return lambda self: self._finish()
+
+
+def _counts_at_once(genuine: Any) -> Any:
+    def keep(self: Any, name: str) -> None:
+        self.receipts[name].moved = self.receipts[name].arrived
+
+    return keep
+
+
+@contextmanager
+def _asks_no_disk() -> Iterator[None]:
+    """Neither at the end, nor on the way there."""
+    with patched(Drain, "_store", _is_done_before_the_disk), patched(Ways, "_keep", _counts_at_once):
+        yield
 
 
 def _tells_nobody(genuine: Any) -> Any:
@@ -109,7 +123,7 @@ BESIDE: dict[str, Callable[[], AbstractContextManager[None]]] = {  # in worlds w
     ),
 }
 HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
-    "a drain is done before the disk knows it": lambda: patched(Drain, "_store", _is_done_before_the_disk),
+    "a drain is done before the disk knows it": _asks_no_disk,
     "ids that come while ids are told are not told": lambda: patched(Remembered, "more", _tells_once),
 }
 LEASED: dict[str, Callable[[], AbstractContextManager[None]]] = {  # of ranges that readers hold

@@ -7,7 +7,10 @@ differ, so that several runs on one machine do not meet. docs/artemis-cluster-te
 from __future__ import annotations
 
 import contextlib
+import json
+import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -279,3 +282,70 @@ def test_client_side_load_balancing(tmp_path: Path) -> None:
         seen = cluster.played("client-side-load-balancing")
         each = [" ".join(str(number) for number in range(first, first + 10)) for first in (0, 100, 200)]
         assert seen == {"client-side-load-balancing nodes [0, 1, 2]": each}
+
+
+SHARED_STORE: Final = """<ha-policy><shared-store><{part}><failover-on-shutdown>true</failover-on-shutdown></{part}>
+</shared-store></ha-policy>"""
+
+
+def test_shared_storage_static_cluster(tmp_path: Path) -> None:
+    """A client goes on when the first of three that share a store is killed, and then the second.
+
+    Both others wait from the beginning here. Clients are told of one of them and dial no other: it is the one that
+    takes over, and says at once who is next.
+    """
+    cluster = Cluster(tmp_path, 3)
+    statuses = {f"server{own}": f"{HOST}:{free_port()}" for own in range(3)}
+    for own in range(3):
+        others = [at for at in range(3) if at != own]
+        found = CONNECTION.format(mode="ON_DEMAND", hops=0, others=cluster.static(*others))
+        cluster.add(cluster.connectors(own, *others) + found + SHARED_STORE.format(part="backup" if own else "primary"))
+    nodes = {node.name: node for node in cluster.nodes if isinstance(node, Entrepot)}
+    for name, node in nodes.items():
+        node.data = tmp_path / "shared"
+        node.arguments = (shared_file(Path(node.arguments[0]), tmp_path), "--status", statuses[name])
+    client = None
+    try:
+        nodes["server0"].start().await_ready()
+        nodes["server1"].start()
+        nodes["server2"].start()
+        serving, known = "server0", told(statuses["server0"])
+        command = cluster.command("shared-storage-static-cluster")
+        client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert client.stdin is not None
+        assert client.stdout is not None
+        for last in (False, True):
+            assert client.stdout.readline() == "kill\n"
+            nodes[serving].kill()
+            serving = known
+            nodes[serving].await_ready()
+            known = "" if last else told(statuses[serving])
+            client.stdin.write("\n")
+            client.stdin.flush()
+        assert client.communicate(timeout=MEETING_S)[0] == "shared-storage-static-cluster | 20\n"
+    finally:
+        if client is not None:
+            client.kill()
+        for each in cluster.nodes:
+            each.kill()
+
+
+def shared_file(file: Path, home: Path) -> str:
+    """Let a node keep its messages where the others keep theirs; return its file."""
+    text = file.read_text()
+    for name in ("paging", "bindings", "journal", "large-messages"):
+        text = text.replace(f"{file.parent}/{name}", f"{home}/shared/{name}")
+    file.write_text(text)
+    return str(file)
+
+
+def told(status: str) -> str:
+    """Return whom clients of the node that serves are sent to, once they are."""
+    until = time.monotonic() + MEETING_S
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://{status}/status", timeout=5) as answer:
+            facts = json.load(answer)
+            if facts.get("successor"):
+                return str(facts["successor"])
+        time.sleep(0.05)
+    raise AssertionError(f"clients of {status} are sent to nobody")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
+import pytest
 from test_pair_xml import Running, Start, receive, send, start
 
 from pairs import until
@@ -88,7 +89,7 @@ class Node:
         """Return what the backup that it hosts says of itself, "" while it says nothing."""
         try:
             return str(self.facts(OFFSET)["role"])
-        except URLError:
+        except OSError:
             return ""
 
     def hosts(self) -> list[dict[str, Any]]:
@@ -110,10 +111,15 @@ def lives(pid: int) -> bool:
         return False
 
 
-def test_each_hosts_the_other_and_its_twin_serves(start: Start, tmp_path: Path) -> None:
+def sharing(home: Path) -> tuple[Node, Node]:
+    """Return two nodes, each with a store that its backup shares."""
     ports = free_ports()
     first, second = ports[:3], ports[3:6]
-    a, b = Node(tmp_path, "a", first, second[1]), Node(tmp_path, "b", second, first[1])
+    return Node(home, "a", first, second[1]), Node(home, "b", second, first[1])
+
+
+def test_each_hosts_the_other_and_its_twin_serves(start: Start, tmp_path: Path) -> None:
+    a, b = sharing(tmp_path)
     a.start(start)
     b.start(start)
     until(lambda: a.has_backup() and b.has_backup(), "each has a backup")
@@ -232,3 +238,50 @@ def test_a_node_that_lost_its_disk_is_made_anew_from_what_another_hosts(start: S
     a.start(start)
     assert receive(a.stomp, 1) == [b"one"], "it followed its own copy, and neither store of b"
     until(lambda: follows(a) and follows(b), "each hosts a copy again")
+
+
+FULL = """<address-settings><address-setting match="#"><max-size-bytes>200000</max-size-bytes>
+<address-full-policy>BLOCK</address-full-policy></address-setting></address-settings></core>"""
+"""Of a host: it takes a part of what its guest gives it, and no more before that is read."""
+
+
+def drains(node: Node) -> dict[str, Any]:
+    """Return how far the copy that ``node`` hosts is with giving all away, {} while it does not."""
+    try:
+        return dict(node.facts(OFFSET).get("drain", {}))
+    except OSError:  # it begins anew
+        return {}
+
+
+@pytest.mark.parametrize("copies", [True, False], ids=["copies", "shared"])
+def test_a_backup_that_scales_down_gives_all_to_its_host(start: Start, tmp_path: Path, copies: bool) -> None:
+    """Who hosts a copy goes on with it when both were killed; a store that is shared waits for its node then."""
+    a, b = copied(tmp_path, "--copies", "1") if copies else sharing(tmp_path)
+    waits = follows if copies else (lambda node: node.role_of_backup() == "backup")
+    for node, settings in ((a, "</core>"), (b, FULL)):
+        text = node.file.read_text().replace("<allow-failback>true</allow-failback>", "<scale-down/>")
+        node.file.write_text(text.replace("</core>", settings))
+        node.start(start)
+    until(lambda: waits(a) and waits(b), "each hosts a backup")
+    bodies = [str(number).encode().ljust(2_000) for number in range(300)]
+    send(a.stomp, *bodies)
+
+    a.runs.end(signal.SIGKILL)
+    until(lambda: drains(b).get("moved", 0) > 10, "the backup of a gives b what b has room for")
+    assert b.role_of_backup() == "draining"
+    assert not listens(b.stomp + OFFSET), "it serves nobody"
+    if copies:
+        b.runs.end(signal.SIGKILL)
+        until(lambda: not drains(b), "what b hosted ends with it")
+        b.start(start)
+        until(lambda: drains(b).get("state") == "moving", "b hosts it again, and it goes on", 60.0)
+        assert 0 < drains(b)["left"] < 290, "it was in the middle"
+    assert receive(b.stomp, 300) == bodies, "each once, in their order"
+    until(lambda: drains(b).get("state", "done") == "done", "all is at b")
+    send(b.stomp, b"of b")
+    assert receive(b.stomp, 1) == [b"of b"], "nothing came twice"
+
+    a.start(start)
+    send(a.stomp, b"after")
+    assert receive(a.stomp, 1) == [b"after"], "its store is empty, and consistent"
+    until(lambda: waits(a) and waits(b), "each hosts a backup again")

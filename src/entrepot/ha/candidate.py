@@ -20,7 +20,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, Duration, Instant, WallTime
 from entrepot.base.errors import Fault, InvalidOption
 from entrepot.ha.failback import Heard
-from entrepot.ha.lease import BACKUP, PRIMARY, Grant, Record, Rules, Tenure, Watch, patience, refuse_twin
+from entrepot.ha.lease import BACKUP, PRIMARY, Grant, Precedence, Record, Rules, Tenure, Watch, patience, refuse_twin
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.standing import Standing
 
@@ -252,6 +252,7 @@ class Candidate:
         self.options: Final = options
         self.rules = Rules(options.part, twins=options.twins, mine=mine)
         self.tenure: Final = Tenure(options.lease)
+        self.precedence = Precedence(mine.instance if standing is None else standing.copy)
         self.state = State.WAITING
         self.holder: Record | None = None  # who was seen to have it last
         self.gave_back = False
@@ -397,6 +398,9 @@ class Candidate:
         else:
             free = self._is_over(record, now)
         if not free or not (self.standing is None or self.standing.may_claim(record)):
+            self.precedence.forget()
+            return self._wait(Signal.WAIT, now)
+        if self.precedence.another(record, now):
             return self._wait(Signal.WAIT, now)
         self._move(Signal.FREE)
         return self._ask(Recall(), now)
@@ -483,7 +487,7 @@ class Candidate:
         mine.beat = 1
         mine.since = wall
         mine.released = False
-        mine.reserved = ""
+        mine.reserved = mine.heir = ""
         if self.standing is not None:
             mine.eligible = self.standing.claimed(record, mine.epoch)
             self.standing.claims(mine.epoch)

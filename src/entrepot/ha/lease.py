@@ -32,6 +32,9 @@ RENEWALS: Final = 5
 
 DURATION_MIN: Final = 200 * MILLISECOND
 
+PRECEDENCE: Final = SECOND
+"""For so long who waits lets him go first whom clients were sent to: ten looks at a lock that does not wake him."""
+
 EITHER: Final = "either"  # equals: whoever is first serves (Classic)
 PRIMARY: Final = "primary"  # the store is this broker's (Artemis)
 BACKUP: Final = "backup"  # serves while the primary cannot
@@ -72,7 +75,8 @@ class Record:
 
     ``released``: handed back on purpose; ``reserved``: and not to everybody, see `Rules`. ``place``: identity of the
     file it was written to (0 where there is none). ``eligible``: which copies of a replicated store may be served next,
-    and the epoch in which each joined (`ha/standing.py`); empty for a store that is shared.
+    and the epoch in which each joined (`ha/standing.py`); empty for a store that is shared. ``heir``: whom clients are
+    told to go to when the holder is gone: an instance, or a copy of a replicated store; "" for nobody.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class Record:
         released: bool = False,
         reserved: str = "",
         eligible: dict[str, int] | None = None,
+        heir: str = "",
     ) -> None:
         self.name = " ".join(name.split())  # the record has lines
         self.host = host
@@ -105,6 +110,7 @@ class Record:
         self.released = released
         self.reserved = reserved
         self.eligible: dict[str, int] = {} if eligible is None else eligible
+        self.heir = heir
 
     def describe(self) -> str:
         """Return who it is, for people."""
@@ -127,6 +133,7 @@ class Record:
             "released": self.released,
             "reserved": self.reserved,
             **({"eligible": self.eligible} if self.eligible else {}),
+            **({"heir": self.heir} if self.heir else {}),
         }
 
     def encode(self) -> bytes:
@@ -155,6 +162,7 @@ def decode(octets: bytes) -> Record | None:
             released=bool(facts["released"]),
             reserved=str(facts.get("reserved", "")),
             eligible={str(copy): int(epoch) for copy, epoch in facts.get("eligible", {}).items()},
+            heir=str(facts.get("heir", "")),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -252,6 +260,31 @@ class Rules:
         if record.reserved == self.FAILBACK:
             return self.part != PRIMARY
         return self.part == BACKUP and record.reserved == self.PAUSED
+
+
+class Precedence:
+    """The challenger's side: clients were sent to one who waits, and dial no other. So he is let go first.
+
+    He may be dead, too, so nobody waits for him longer than for `PRECEDENCE`. ``me``: as an heir is named.
+    """
+
+    def __init__(self, me: str) -> None:
+        self._me: Final = me
+        self._whose: tuple[str, int, str] | None = None  # of the record that was free, as seen last
+        self._since: Instant = 0
+
+    def another(self, record: Record | None, now: Instant) -> bool:
+        """Say whether the free ``record`` is for another first; ``now`` is after it was read."""
+        if record is None or record.heir in ("", self._me) or record.reserved not in ("", Rules.OTHERS):
+            return False  # clients know nobody, or this one; or it is the primary's anyhow
+        whose = (record.instance, record.epoch, record.heir)
+        if whose != self._whose:
+            self._whose, self._since = whose, now
+        return now - self._since < PRECEDENCE
+
+    def forget(self) -> None:
+        """It is not free."""
+        self._whose = None
 
 
 class Tenure:

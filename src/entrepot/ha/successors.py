@@ -2,6 +2,9 @@
 
 A note counts while it changes, by the master's clock alone: what was left by somebody who is gone never does, and what
 changed last `FRESH` ago counts no more. Whom clients know stays while he waits: each change is told to all of them.
+
+Who waits looks on as well: clients of a new master are told at once who is next, and not only when it has seen a note
+change. Since they dial nobody else, the lock says whom they know (`Record.heir`), and others let him go first.
 """
 
 from __future__ import annotations
@@ -64,8 +67,9 @@ class Roll:
         self._keeps: Final = keeps
         self.forgotten: list[str] = []
         """Names of notes that the last look found too old: remove them."""
+        self.first = ""
+        """Name of the note that the last look chose, "" for none."""
         self._seen: dict[str, _Seen] = {}
-        self._first = ""
 
     def look(self, found: Mapping[str, Note], at: Instant) -> Note | None:
         """Return the note of who takes over, as far as known at ``at``."""
@@ -74,8 +78,8 @@ class Roll:
             self._compare(name, note, at)
         self.forgotten = [name for name, seen in self._seen.items() if at - seen.at > self._keeps]
         waiting = [name for name, seen in self._seen.items() if seen.fresh and at - seen.at <= FRESH]
-        self._first = self._choose(waiting)
-        return self._seen[self._first].note if self._first else None
+        self.first = self._choose(waiting)
+        return self._seen[self.first].note if self.first else None
 
     def _compare(self, name: str, note: Note, at: Instant) -> None:
         seen = self._seen.get(name)
@@ -83,7 +87,7 @@ class Roll:
             self._seen[name] = _Seen(note, at, fresh=seen is not None)
 
     def _choose(self, waiting: list[str]) -> str:
-        return self._first if self._first in waiting else min(waiting, default="")
+        return self.first if self.first in waiting else min(waiting, default="")
 
 
 class Telling:

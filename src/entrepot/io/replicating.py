@@ -226,7 +226,9 @@ class Hosting(Host):
     def _look(self) -> None:
         """Time goes by; and who would take over may be another one."""
         self.replication.tick(now())
-        successor = next((each.connectors for each in self.replication.pieces.in_sync if each.connectors), {})
+        heir = next((each for each in self.replication.pieces.in_sync if each.connectors), None)
+        successor = {} if heir is None else heir.connectors
+        self.standby.mine.heir = "" if heir is None else heir.copy
         if successor != self._successor:
             self._successor = successor
             self.stands_in(successor)

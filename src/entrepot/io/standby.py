@@ -367,7 +367,7 @@ class Standby:
         """Wait until it is time, the lock has changed, or somebody wakes us."""
         if watching:
             self._say_who()
-            self.waiting.waits.say()
+            self.waiting.say()
         seconds = max(0, until - now()) / SECOND
         try:
             if watching:

@@ -37,10 +37,10 @@ class Waits:
         self._connectors: Final = dict(connectors)
         self._saying: Final = Saying()
 
-    def say(self) -> None:
-        """Say that it waits, if that is due. A disk that cannot be written is told later."""
+    def say(self) -> bool:
+        """Say that it waits, if that is due; return whether it was. A disk that cannot be written is told later."""
         if not self._connectors or not self._saying.due(monotonic_ns()):
-            return
+            return False
         text = json.dumps({"who": self._mine.name, "count": self._saying.count, "connectors": self._connectors})
         draft = self._folder / f".{self._mine.instance}"
         with suppress(OSError):
@@ -48,6 +48,7 @@ class Waits:
             draft.touch(mode=OWNER_FILE)
             draft.write_text(text + "\n")
             os.replace(draft, self._folder / self._mine.instance)
+        return True
 
     def over(self) -> None:
         """It waits no longer."""
@@ -57,19 +58,29 @@ class Waits:
 
 
 class Looking:
-    """The side of the master: reads the notes, and removes those that are too old."""
+    """The side of the master, and of who looks on: reads the notes of others. ``me``: whose note is no other's."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, me: str = "") -> None:
         self._folder: Final = directory / FOLDER
+        self._me: Final = me
         self._roll: Final = Roll()
+
+    @property
+    def first(self) -> str:
+        """Return the instance of who takes over, as of the last look; "" for nobody."""
+        return self._roll.first
 
     def look(self, at: Instant) -> Note | None:
         """Return the note of who takes over, as far as known at ``at``. May hang with the disk."""
-        note = self._roll.look(_read(self._folder), at)
+        found = _read(self._folder)
+        found.pop(self._me, None)
+        return self._roll.look(found, at)
+
+    def clear(self) -> None:
+        """Remove the notes that the last look found too old: the master does."""
         for name in self._roll.forgotten:
             with suppress(OSError):
                 (self._folder / name).unlink(missing_ok=True)
-        return note
 
 
 def _read(folder: Path) -> dict[str, Note]:
@@ -88,10 +99,14 @@ def _read(folder: Path) -> dict[str, Note]:
 
 
 class Successors:
-    """Looks who waits, as long as this broker serves. ``told``: is called on the loop when that is somebody else."""
+    """Looks who waits, as long as this broker serves. ``told``: is called on the loop when that is somebody else.
 
-    def __init__(self, directory: Path, told: Callable[[Connectors], object]) -> None:
-        self._looking: Final = Looking(directory)
+    ``mine``: the record of the lock, which says from its next renewal on whom clients know.
+    """
+
+    def __init__(self, looking: Looking, mine: Record, told: Callable[[Connectors], object]) -> None:
+        self._looking: Final = looking
+        self._mine: Final = mine
         self._told: Final = told
         self._loop: Final = asyncio.get_running_loop()
         self._ends: Final = threading.Event()
@@ -110,11 +125,15 @@ class Successors:
         while not self._ends.is_set():
             note = self._looking.look(monotonic_ns())
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._found, note)
+                self._loop.call_soon_threadsafe(self._found, note, self._looking.first)
+            self._looking.clear()
             self._ends.wait(LOOK_EVERY / SECOND)
 
-    def _found(self, note: Note | None) -> None:
-        if not self._ends.is_set() and self._telling.news(note):
+    def _found(self, note: Note | None, first: str) -> None:
+        if self._ends.is_set():
+            return
+        self._mine.heir = first
+        if self._telling.news(note):
             self._told(self._telling.known)
 
 
@@ -123,15 +142,20 @@ class Waiting:
 
     def __init__(self, directory: Path, mine: Record, connectors: Connectors) -> None:
         """``connectors``: none where no client is to be told, and then nothing is said and nobody looked for."""
-        self._directory: Final = directory
-        self._reached: Final = bool(connectors)
+        self._mine: Final = mine
+        self._looking: Final = Looking(directory, mine.instance) if connectors else None
         self._successors: Successors | None = None
         self.waits: Final = Waits(directory, mine, connectors)
 
+    def say(self) -> None:
+        """It waits: say so if that is due, and look who else does. May hang with the disk."""
+        if self.waits.say() and self._looking is not None:
+            self._looking.look(monotonic_ns())
+
     def serve(self, told: Callable[[Connectors], object]) -> None:
         """It serves from now on: ``told`` is called when somebody else would take over."""
-        if self._reached:
-            self._successors = Successors(self._directory, told)
+        if self._looking is not None:
+            self._successors = Successors(self._looking, self._mine, told)
 
     def successor(self) -> str:
         """Return the name of the broker that clients are told of; "" for none."""

@@ -9,7 +9,8 @@ other copy would know of it; a message is settled here once the target has confi
 knows one that comes again; what was on its way when its giver ended may be in both stores. It has not the drain's
 bindings, its bridges over CORE, its notes in the journal, nor a target that changes: those are the product's in
 `--clusters --drains` (`simulation/drained.py`), and processes that are killed in the middle of it in
-`tests/shell/test_pair_scale_down.py`. Of the product here are the lease, the replication, the journal, and who hosts.
+`tests/shell/test_pair_scale_down.py`, with their host in `test_colocated.py`. Of the product here are the lease, the
+replication, the journal, and who hosts.
 """
 
 from __future__ import annotations

@@ -38,6 +38,9 @@ class Member(Protocol):
     def later(self, delay: Duration, action: Callable[[], None]) -> None:
         """Do ``action`` after ``delay``, if it lives then."""
 
+    def heir(self, name: str) -> None:
+        """Clients know the process ``name``, "" for none."""
+
 
 class Noted:
     """The directory of notes, and when each was written. True times."""
@@ -72,12 +75,13 @@ class Noting:
         planted = noted.planted
         self.noted: Final = noted
         self.member: Final = member
-        self.name: Final = f"{member.name}.{member.life}"
+        self.name: Final = f"{member.name}{member.life}"  # as the lock names the process
         self._saying: Final = SAYINGS.get(planted, Saying)()
         self._roll: Final = ROLLS.get(planted, Roll)(KEEPS)
         self._telling: Final = TELLINGS.get(planted, Telling)()
         self._free: Instant = 0  # what is asked for before is done by then
         self._looks: list[_Look] = []
+        self._serves: Instant = -1  # since when
         self._told: Connectors = {}  # what clients know
         self._first = ""  # the note that they know it from
         member.later(noted.lots.between(0, SECOND), self._say)
@@ -91,7 +95,18 @@ class Noting:
         if self._saying.due(self.member.now()):
             note = Note(self.member.name, self._saying.count, {"pair": f"tcp://{self.name}:61616"})
             self._on_disk(lambda: self.noted.write(self.name, note))
+            asked, at = self.noted.world.time, self.member.now()
+            self.member.later(self.noted.disk.hangs(self.member.name), lambda: self._look_on(asked, at))
         self.member.later(self.noted.lots.between(100 * MILLISECOND, SECOND), self._say)
+
+    def _look_on(self, asked: Instant, at: Instant) -> None:
+        """See who else waits, to know it from the beginning when it serves."""
+        if self.member.waits:
+            self._see(asked, at)
+
+    def _see(self, asked: Instant, at: Instant) -> Note | None:
+        self._looks.append(_Look(asked, self.noted.world.time))
+        return self._roll.look({name: each for name, each in self.noted.notes.items() if name != self.name}, at)
 
     def over(self) -> None:
         """It waits no longer: it has won."""
@@ -115,8 +130,10 @@ class Noting:
 
     def _read(self, asked: Instant, at: Instant) -> None:
         noted = self.noted
-        self._looks.append(_Look(asked, noted.world.time))
-        note = self._roll.look(dict(noted.notes), at)
+        if self._serves < 0:
+            self._serves = noted.world.time
+        note = self._see(asked, at)
+        self.member.heir(self._roll.first)
         for name in self._roll.forgotten:
             noted.remove(name)
         self._check(next((name for name, each in noted.notes.items() if each is note), ""))
@@ -152,7 +169,7 @@ class Noting:
     def judge(self, waiting: list[str]) -> None:
         """It is calm: clients know of one of ``waiting``, and notes of others are gone."""
         world = self.noted.world
-        if not self._looks or world.time - self._looks[0].read < KEEPS + KEEPS // 2:
+        if self._serves < 0 or world.time - self._serves < KEEPS + KEEPS // 2:
             return  # it serves for too short a time to know
         if self._telling.who not in (waiting or [""]):
             world.violation(f"it is calm, clients are told of {self._telling.who!r}, and {waiting} wait")

@@ -7,7 +7,7 @@ from typing import Final
 
 from entrepot.base.environment import Instant
 from entrepot.ha.candidate import Candidate, Effect, Memory, Sight, State
-from entrepot.ha.lease import EITHER, Record, Rules, Watch
+from entrepot.ha.lease import EITHER, Precedence, Record, Rules, Watch
 from entrepot.ha.options import SharedStoreOptions
 from entrepot.ha.successors import Note, Roll, Saying, Telling
 
@@ -33,6 +33,8 @@ PLANTED: Final = (
     "told again and again",  # clients are told of whom they know
     "nobody is no news",  # clients are not told that nobody waits any more
     "said once",  # who waits says so when it begins
+    "whoever is first",  # clients were sent to one who waits, and another takes over
+    "after you for ever",  # whom clients know is dead, too, and the others wait for him
 )
 
 
@@ -101,6 +103,29 @@ class _KeepsTheStore(Candidate):
 class _MissesMasters(Candidate):
     def _is_news(self, memory: Memory, now: Instant) -> bool:
         return False
+
+
+class _Pushes(Candidate):
+    def __init__(self, mine: Record, options: SharedStoreOptions) -> None:
+        super().__init__(mine, options)
+        self.precedence = _NoManners(mine.instance)
+
+
+class _NoManners(Precedence):
+    def another(self, record: Record | None, now: Instant) -> bool:
+        return False
+
+
+class _StandsBack(Candidate):
+    def __init__(self, mine: Record, options: SharedStoreOptions) -> None:
+        super().__init__(mine, options)
+        self.precedence = _Patient(mine.instance)
+
+
+class _Patient(Precedence):
+    def another(self, record: Record | None, now: Instant) -> bool:
+        self.forget()
+        return super().another(record, now)
 
 
 class _TakesDoubtForYes(Candidate):
@@ -175,4 +200,6 @@ BUGS: Final[Mapping[str, type[Candidate]]] = {
     "equals take what was given back": _EqualsTakeWhatWasGivenBack,
     "misses who came and went": _MissesMasters,
     "takes a doubt for a yes": _TakesDoubtForYes,
+    "whoever is first": _Pushes,
+    "after you for ever": _StandsBack,
 }

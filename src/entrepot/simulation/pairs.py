@@ -34,6 +34,9 @@ CLAIMS_DOUBTED: Final = 0.2  # of the claims: the answer is lost, half of the ti
 CALM: Final = 20 * SECOND
 """Faults end this long before the run does: by then one must serve."""
 
+SUCCESSION: Final = 12 * SECOND
+"""A lease, what others let its heir go first for, and the longest time in which the store is read back."""
+
 
 class Member(Process):
     """One broker of the pair."""
@@ -77,6 +80,7 @@ class Member(Process):
         """Look whether it may have the store, and serve."""
         pair = self.pair
         self.noting.over()
+        pair.succeeded(self)
         reserved, given_at = pair.reserved_before.pop(self.standby.record.instance, ("", 0))
         if self.part == BACKUP and reserved == Rules.PAUSED:
             self.world.violation(f"{self.name} takes the store that its primary has paused")
@@ -98,6 +102,10 @@ class Member(Process):
             self.lost("no answer comes")
         else:
             self.later(left, self._watch_out)
+
+    def heir(self, name: str) -> None:
+        """Clients know the process ``name``, "" for none."""
+        self.standby.record.heir = name
 
     def give_back(self) -> None:
         """The primary asks for its store."""
@@ -328,6 +336,7 @@ class Pair:
             self.service.disk = self.disk
         self.more = self.world.lots("more faults")
         self.deletions = self.world.lots("deletions")
+        self.orphaned: Record | None = None  # in the lock when who held it was killed, and nobody has succeeded him
         self.noted = Noted(self.world, self.disk, planted)
         self.prepare()
         self.members: list[Member] = []
@@ -354,7 +363,32 @@ class Pair:
             self.world.violation("it is calm, and the primary does not have its store back")
         if not self.world.violations:
             self._see_who_is_told()
+            self._see_who_succeeds()
         return self.world.violations
+
+    def _see_who_succeeds(self) -> None:
+        """Kill who serves, and at times whom his clients know: who lives of those, else another, serves soon."""
+        record, lots = self.service.record, self.world.lots("last kill")
+        serving = next((each for each in self.members if each.ports and not each.paused), None)
+        if serving is None or record is None or record.instance != serving.noting.name or lots.chance(0.5):
+            return
+        self.orphaned = copied(record)
+        both = lots.chance(0.3)
+        for member in self.members:
+            if member is serving or (both and member.noting.name == record.heir):
+                member.crash()
+        self.world.run(self.world.time + SUCCESSION)
+        if not any(member.ports for member in self.members):
+            self.world.violation("it was calm, who served was killed, and nobody succeeds him")
+
+    def succeeded(self, member: Member) -> None:
+        """``member`` has won: where clients were sent to somebody who lives, it is he."""
+        record, self.orphaned = self.orphaned, None
+        for each in self.members:
+            if record is not None and each.alive and each.noting.name == record.heir:
+                self.world.count("heirs")
+                if each is not member:
+                    self.world.violation(f"{member.name} takes over, and clients were sent to {each.name}")
 
     def _see_who_is_told(self) -> None:
         """Clients know of one who waits, if there is any."""

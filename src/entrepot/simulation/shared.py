@@ -221,6 +221,7 @@ def copied(record: Record | None) -> Record | None:
         released=record.released,
         reserved=record.reserved,
         eligible=dict(record.eligible),
+        heir=record.heir,
     )
 
 

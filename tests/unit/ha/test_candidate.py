@@ -28,7 +28,7 @@ from entrepot.ha.candidate import (
     System,
     Won,
 )
-from entrepot.ha.lease import BACKUP, PRIMARY, LeaseOptions, Record, Rules
+from entrepot.ha.lease import BACKUP, PRECEDENCE, PRIMARY, LeaseOptions, Record, Rules
 from entrepot.ha.options import SharedStoreOptions
 
 LEASE = LeaseOptions(5 * SECOND)
@@ -344,3 +344,31 @@ def test_what_cannot_happen_is_a_bug_of_the_shell() -> None:
 
     with pytest.raises(Fault, match="waiting was told"):
         candidate()._move(Signal.RENEW)
+
+
+def test_whom_the_clients_of_the_last_master_know_is_let_go_first_and_not_for_ever() -> None:
+    one, gone = candidate(), record(released=True, heir="c1")
+    left = record(released=True, reserved=Rules.OTHERS, heir="c1")
+    assert kinds(looks(candidate(), Sight(left, 1), 10)) == [Sleep], "an operator had it step down"
+    assert kinds(looks(one, Sight(gone, 1), 10)) == [Sleep]
+    assert kinds(looks(one, Sight(gone, 1), 9 + PRECEDENCE)) == [Sleep]
+    assert kinds(looks(one, Sight(gone, 1), 10 + PRECEDENCE)) == [Recall], "he is gone, too"
+    one.recalled(Memory(3, LEASE.duration, empty=False), 10 + PRECEDENCE, 0)
+    assert one.mine.heir == "", "whom clients of this one know is not known yet"
+
+
+def test_who_is_known_to_clients_goes_at_once_and_so_does_everybody_where_they_know_nobody() -> None:
+    for heir in ("b1", ""):
+        assert kinds(looks(candidate(), Sight(record(released=True, heir=heir), 1), 10)) == [Recall]
+
+
+def test_the_time_in_which_another_goes_first_begins_anew_when_the_lock_was_taken_in_between() -> None:
+    one, gone = candidate(), record(released=True, heir="c1")
+    looks(one, Sight(gone, 1), 10)
+    looks(one, Sight(record(), 2), 20)
+    assert kinds(looks(one, Sight(gone, 3), 10 + PRECEDENCE)) == [Sleep]
+
+
+def test_what_is_given_back_to_a_primary_is_not_kept_for_whom_clients_know() -> None:
+    one, given = candidate(part=PRIMARY), record(released=True, reserved=Rules.FAILBACK, heir="c1")
+    assert kinds(looks(one, Sight(given, 1), 10)) == [Recall]

@@ -11,7 +11,7 @@ from entrepot.base.environment import SECOND
 from entrepot.ha.lease import Record
 from entrepot.ha.successors import FORGOTTEN, FRESH
 from entrepot.io import waiting
-from entrepot.io.waiting import FOLDER, NOTES_MAX, OCTETS_MAX, Looking, Waits
+from entrepot.io.waiting import FOLDER, NOTES_MAX, OCTETS_MAX, Looking, Waiting, Waits
 
 PLACES = {"pair": "tcp://b:61616"}
 
@@ -46,6 +46,7 @@ def test_who_waits_is_known_once_it_says_so_again_and_until_it_says_nothing(tmp_
     assert roll.look(clock.at + FRESH) == note
     assert roll.look(clock.at + FRESH + 1) is None
     roll.look(clock.at + FORGOTTEN + 1)
+    roll.clear()
     assert list((tmp_path / FOLDER).iterdir()) == [], "nobody else would remove it"
     clock.at += 100 * SECOND
     beta.say()
@@ -53,6 +54,18 @@ def test_who_waits_is_known_once_it_says_so_again_and_until_it_says_nothing(tmp_
     beta.over()
     assert list((tmp_path / FOLDER).iterdir()) == []
     assert roll.look(clock.at) is None
+
+
+def test_who_waits_knows_of_the_others_before_it_serves_and_is_not_its_own_heir(tmp_path: Path, clock: Clock) -> None:
+    beta, gamma = (Waiting(tmp_path, Record(name=name, instance=name), PLACES) for name in ("beta", "gamma"))
+    for _ in range(2):
+        beta.say()
+        gamma.say()
+        clock.at += SECOND
+    assert beta._looking is not None
+    note = beta._looking.look(clock.at)
+    assert note is not None
+    assert (note.who, beta._looking.first) == ("gamma", "gamma")
 
 
 def test_whom_clients_know_stays_while_it_waits(tmp_path: Path, clock: Clock) -> None:

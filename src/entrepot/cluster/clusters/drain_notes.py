@@ -33,9 +33,13 @@ RUNNING: Final = (State.LOCATING, State.CONNECTING, State.MOVING, State.STORING)
 
 
 class Receipt(msgspec.Struct):
-    """What became of one queue: ``moved`` messages, from the number ``first`` here to ``last``; ``there``: its id."""
+    """What became of one queue: ``moved`` messages, from the number ``first`` here to ``last``; ``there``: its id.
+
+    ``arrived``: at the target's disk; ``moved``: and the disk here knows it, so that no crash brings them back.
+    """
 
     moved: int = 0
+    arrived: int = 0
     first: int = 0
     last: int = 0
     there: int = 0

@@ -36,12 +36,12 @@ PARALLEL: Final = 8  # queues that move at once: each has a connection
 class _Way:
     """One queue on its way."""
 
-    def __init__(self, queue: Queue, connector: CoreConnector, moved: int) -> None:
+    def __init__(self, queue: Queue, connector: CoreConnector, before: int) -> None:
         self.queue: Final = queue
         self.connector: Final = connector
-        self.before: Final = moved
+        self.before: Final = before  # as many were at the target
 
-    def confirmed(self) -> int:
+    def arrived(self) -> int:
         return self.before + sum(one.link.counts.confirmed for one in self.connector.bridges.values())
 
 
@@ -59,6 +59,25 @@ class _Begun(Waiter):
     def store_failed(self, token: bytes, error: EntrepotError) -> None:
         """It has not, and is asked again."""
         self._ways.not_begun(self._name, self)
+
+
+class _Kept(Waiter):
+    """Hears that the disk here knows of what is at the target: from then on it has moved, whoever is killed."""
+
+    def __init__(self, ways: Ways, name: str) -> None:
+        self._ways: Final = ways
+        self._name: Final = name
+        self._receipt: Final = ways.receipts[name]
+        self._arrived: Final = self._receipt.arrived
+
+    def stored(self, token: bytes) -> None:
+        """It does."""
+        self._receipt.moved = max(self._receipt.moved, self._arrived)
+        self._ways.kept(self._name, self)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It does not, and is asked again."""
+        self._ways.kept(self._name, self)
 
 
 class Ways:
@@ -82,6 +101,7 @@ class Ways:
         self.stays: Final = Stays(self.broker, tell)
         self._asked: dict[str, None] = {}  # queues about which the target is asked
         self._beginning: dict[str, _Begun] = {}  # queues of which the disk gets that they are given away
+        self._keeping: dict[str, _Kept] = {}  # queues of which the disk gets how much has moved
         self._notebook: Final = notebook
         self._tell: Final = tell
 
@@ -101,28 +121,28 @@ class Ways:
         return rows + self.stays.rows()
 
     def report(self) -> dict[str, object]:
-        """Return how far each queue is."""
+        """Return how far each queue is. What is at the target, and not yet known on the disk here, is left."""
         held = held_in(self.broker)
         left = {one.name: movable(one, held) for one in self.sources(held)}
         for name, way in self.ways.items():
-            self.receipts[name].moved = way.confirmed()
+            self.receipts[name].arrived = way.arrived()
+        for name, one in self.receipts.items():
+            left[name] = left.get(name, 0) + one.arrived - one.moved
         return {
-            "moved": sum(one.moved for one in self.receipts.values()),
+            "moved": self.moved,
             "left": sum(left.values()) + len(self.broker.scheduled.schedules),
             "refused": dict(self.refused),
             "stays": self.stays.rows(),
             "prepared": len(self.broker.branches.prepared),
             "queues": [
-                {"queue": name, "left": left.get(name, 0), **msgspec.to_builtins(one)}
-                for name, one in self.receipts.items()
+                {"queue": name, "left": left[name], **msgspec.to_builtins(one)} for name, one in self.receipts.items()
             ],
         }
 
     @property
     def moved(self) -> int:
-        """How many messages the target has."""
-        under_way = sum(one.confirmed() - self.receipts[name].moved for name, one in self.ways.items())
-        return under_way + sum(one.moved for one in self.receipts.values())
+        """How many messages the target has, and the disk here knows that."""
+        return sum(one.moved for one in self.receipts.values())
 
     def move(self) -> bool:
         """Go on with what can move; return whether nothing is left of that."""
@@ -151,8 +171,9 @@ class Ways:
 
     def stop(self) -> None:
         """Move no more."""
-        for way in list(self.ways.values()):
-            self.receipts[way.queue.name].moved = way.confirmed()
+        for name, way in list(self.ways.items()):
+            self.receipts[name].arrived = way.arrived()
+            self._keep(name)
             way.connector.stop(self._now())
         self.ways.clear()
         self.unanswered()
@@ -219,7 +240,7 @@ class Ways:
         if self.broker.journal.refusal() is not None:
             return
         self.withheld.begin(name)
-        self._notebook.note(MOVED + name, str(self.receipts[name].moved))
+        self._notebook.note(MOVED + name, str(self.receipts[name].arrived))
         begun = self._beginning[name] = _Begun(self, name)
         self.broker.journal.confirm(begun, b"")
 
@@ -263,26 +284,44 @@ class Ways:
         if not receipt.first:
             walk = queue.stock.walk().step(1)
             receipt.first = int(walk[0].message.number) if walk else 0
-        way = _Way(queue, CoreConnector(entry), receipt.moved)
+        way = _Way(queue, CoreConnector(entry), receipt.arrived)
         self.ways[queue.name] = way
         self.carry(way.connector)
 
     def _see(self, name: str, way: _Way, held: dict[int, int]) -> None:
         """Note how far a queue is; its bridge ends when nothing is left."""
         receipt = self.receipts[name]
-        moved = way.confirmed()
+        arrived = way.arrived()
         queue = self.broker.table.queues.get(name)
         over = queue is not way.queue or movable(way.queue, held) == 0
-        if moved != receipt.moved or over:
-            receipt.moved = moved
+        if arrived != receipt.arrived or over:
+            receipt.arrived = arrived
             receipt.last = int(self.broker.ids.number)
-            self._notebook.note(MOVED + name, str(moved))
+            self._notebook.note(MOVED + name, str(arrived))
+        if over or name not in self._keeping:
+            self._keep(name)
         if over:
             receipt.done = True
             way.connector.stop(self._now())
             del self.ways[name]
             if name == SCHEDULED and queue is way.queue:
                 self.broker.queues.delete(queue, "what waited for its date is at the target")
+
+    def _keep(self, name: str) -> None:
+        """Have the disk know how much of the queue ``name`` is at the target: one asks that at a time, and at the end.
+
+        What only this process knows would be here again after a crash, and served by whoever has the store then.
+        """
+        receipt = self.receipts[name]
+        if receipt.moved == receipt.arrived or self.broker.journal.refusal() is not None:
+            return
+        keeping = self._keeping[name] = _Kept(self, name)
+        self.broker.journal.confirm(keeping, b"")
+
+    def kept(self, name: str, who: _Kept) -> None:
+        """The disk has it, or does not take it."""
+        if self._keeping.get(name) is who:
+            del self._keeping[name]
 
     def _now(self) -> Instant:
         return int(self.broker.now)

@@ -119,7 +119,7 @@ class Drain:
         if interrupted:
             self.state = State.INTERRUPTED
             self.ways.node = node
-            self.ways.receipts.update({name: Receipt(moved=count) for name, count in moved.items()})
+            self.ways.receipts.update({name: Receipt(moved=count, arrived=count) for name, count in moved.items()})
             self.ways.recalled()
 
     # -- what an operator asks -----------------------------------------------------------------------------------------

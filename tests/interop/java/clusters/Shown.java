@@ -294,6 +294,36 @@ public class Shown {
         end(all);
     }
 
+    /** Prints "kill", and goes on when a line is read: the node that serves is dead then. */
+    static void kill() throws Exception {
+        System.out.println("kill");
+        System.out.flush();
+        for (int one = System.in.read(); one != '\n';) {
+            one = System.in.read();
+        }
+    }
+
+    static void shared() throws Exception {
+        String places = "(" + String.join(",", urls) + ")?ha=true&retryInterval=100&retryIntervalMultiplier=1.0&reconnectAttempts=-1";
+        Connection connection = connected(factory(places), null);
+        Destination where = queue(connection);
+        Reader reader = new Reader(connection, where, null, Session.AUTO_ACKNOWLEDGE);
+        send(connection, where, 0, 10, null);
+        reader.take(6);
+        kill();
+        reader.take(10);
+        kill();
+        send(connection, where, 10, 10, null);
+        for (long until = System.currentTimeMillis() + PATIENCE; System.currentTimeMillis() < until;) {
+            reader.take(SOON);
+            if (new TreeSet<>(reader.got).size() == 20) {
+                break;
+            }
+        }
+        System.out.println("shared-storage-static-cluster | " + new TreeSet<>(reader.got).size());
+        connection.close();
+    }
+
     public static void main(String[] arguments) throws Exception {
         urls = arguments[2].split(",");
         String discovery = arguments[1];
@@ -308,6 +338,7 @@ public class Shown {
                 case "queue-message-redistribution" -> redistribution();
                 case "symmetric-cluster" -> symmetric(discovery);
                 case "client-side-load-balancing" -> spreading(discovery);
+                case "shared-storage-static-cluster" -> shared();
                 default -> throw new IllegalArgumentException(name);
             }
         }

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from clustered import FIRST_PORT, Cluster, Node, joined
+from clustered import FIRST_PORT, Cable, Cluster, Node, joined
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
 from entrepot.base.uri import Endpoint
@@ -213,6 +213,34 @@ def test_a_queue_is_made_there_as_it_is_here() -> None:
     world.wait(2_000)
     assert b.rig.queue("s").definition == made
     assert b.rig.queue("s").count == 1
+
+
+def test_what_the_disk_here_does_not_know_has_not_moved_and_a_crash_may_bring_it_back() -> None:
+    """It was counted when the target's disk had it: after a crash it was here, and whoever had it next served it."""
+    world, (a, b) = filled(400)
+    drain = begin(a)
+    disk = a.rig.disk
+    assert disk is not None
+
+    def spoil(cable: Cable) -> None:
+        disk.fail_syncs = disk.fail_syncs or bool(drain.ways.ways)
+
+    world.watch = spoil
+    world.wait(200)
+    there = int(b.rig.queue("Q").count)
+    told = drain.report()
+    assert there > 0, "it is on its way"
+    assert (told["moved"], told["left"]) == (0, 405), told
+    world.watch = lambda cable: None
+    a.leave(orderly=False)
+    disk.fail_syncs = False
+    a.come_back("crash")
+    world.wait(1_000)
+    drain = drain_of(a)
+    a.act(drain.resume)
+    world.wait(1_000)
+    assert drain.state is State.DONE, drain.report()
+    assert bodies(b.rig.reader("Q")) == numbers(400), "each is there once"
 
 
 def test_what_cannot_move_is_named() -> None:
