@@ -13,7 +13,6 @@ from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import Refused
 from entrepot.model.address import Destination
-from entrepot.protocols.amqp.primitives import symbol
 from entrepot.protocols.amqp.refusals import INVALID_FIELD, AmqpRefused
 from entrepot.protocols.amqp.sections import MESSAGE_ANNOTATIONS, VALUE, map_in, put_descriptor, scan, write_table
 from entrepot.protocols.amqp.writing import write_value
@@ -112,7 +111,7 @@ class Federated:
 def control_message(key: str, kind: str, body: dict[str, object]) -> bytes:
     """Return the octets of a command, or of an event: ``kind`` is its annotation ``key``."""
     out = BytesWriter()
-    write_table(out, MESSAGE_ANNOTATIONS, {key: symbol(kind)}, True)
+    write_table(out, MESSAGE_ANNOTATIONS, {key: kind}, True)  # Artemis knows no symbol there
     put_descriptor(out, VALUE)
     write_value(out, body)
     return out.getvalue()
