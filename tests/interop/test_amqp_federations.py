@@ -48,6 +48,7 @@ class Federated(Pair):
     def __init__(self, home: Path, near: str, far: str) -> None:
         self.far = made(far, home / "far", "far")
         self.cable = Cable(self.far.port)
+        self.cable.lingers_s = 1.0  # Artemis does not hear that a connection ends which it has opened this moment
         self.near = made(near, home / "near", "near", FEDERATION.format(port=self.cable.port))
 
     def read_while(
@@ -131,12 +132,7 @@ def test_what_is_published_there_comes_to_who_listens_here(tmp_path: Path, near:
         assert pair.hear(here, there, topic, bodies) == bodies
 
 
-AGAIN: Final = "open: a real Artemis that was cut off from ours does not fetch from it again within the test's patience"
-
-
-@pytest.mark.parametrize(
-    ("near", "far"), [WAYS[0], pytest.param(*WAYS[1], marks=pytest.mark.skip(reason=AGAIN)), WAYS[2]]
-)
+@pytest.mark.parametrize(("near", "far"), WAYS)
 def test_cut_and_killed_nothing_is_lost(tmp_path: Path, near: str, far: str) -> None:
     sent = [f"{number}" for number in range(60)]
     with Federated(tmp_path, near, far) as pair:

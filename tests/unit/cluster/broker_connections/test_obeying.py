@@ -8,6 +8,7 @@ import pytest
 
 from entrepot.cluster.broker_connections.obeying import POLICIES_MOST, Obeyed
 from entrepot.cluster.broker_connections.options import FederationEntry, FetchOptions, FetchPolicy
+from entrepot.cluster.broker_connections.outlook import obeyed, outlook
 from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.core.queue.queue import Queue
@@ -162,6 +163,27 @@ def test_what_is_carried_out_is_seen() -> None:
     assert (row["kind"], row["connector"], row["received"]) == ("federation", "F", 1)
     assert row["fetches"] == [{"address": "Q", "queue": "Q", "policy": "p", "received": 1, "full": False, "why": ""}]
     assert any("its policy p is carried out here" in said for said in world.said_there)
+    (told,) = obeyed(row, "Q")
+    who = world.near.broker.ids.node.uuid_text
+    assert told["text"] == f"a policy of the broker {who}, p, fetches Q from it; 1 came"
+    assert obeyed(row, "other") == []
+
+
+def test_why_an_address_is_not_fetched_is_seen_on_either_side() -> None:
+    world = World(local=(addresses(),), remote=(addresses("b", includes=(Match(address="B"),)),))
+    for rig, name in ((world.far, "T.a"), (world.near, "B")):
+        rig.broker.addresses.queues.need(names.parse_one(name, names.ANYCAST))
+    world.read(world.near, "topic://T.a")
+    world.read(world.far, "topic://B")
+    (here,) = outlook(world.connector, "T.a", now=int(world.near.now))
+    assert here["code"] == "not-drawn"
+    assert "fetches T.a by its policy a: " in str(here["text"])
+    assert "there is no address 'T.a' of multicast" in str(here["text"])
+    (cable,) = world.cables.values()
+    (row,) = cable.far.session.mirrors()  # type: ignore[union-attr]
+    (there,) = obeyed(row, "B")
+    assert there["code"] == "not-drawn"
+    assert "there is no address 'B' of multicast" in str(there["text"])
 
 
 # -- addresses ---------------------------------------------------------------------------------------------------------
