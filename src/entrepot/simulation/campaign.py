@@ -15,6 +15,7 @@ from entrepot.simulation.dialling import DialledRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.federated import FederatedRun
+from entrepot.simulation.fetched import FetchedRun
 from entrepot.simulation.hosted import Hosts
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
@@ -220,9 +221,12 @@ def run_retention(seed: int, *, lines: bool = False) -> Result:
     return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
 
 
-def run_dialling(seed: int, *, lines: bool = False) -> Result:
-    """Run the brokers of ``seed`` that dial one another over AMQP. It has no plan of steps to shrink."""
-    dialled = DialledRun(seed, lines=lines)
+def run_dialling(seed: int, *, fetching: bool = False, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that dial one another over AMQP. It has no plan of steps to shrink.
+
+    ``fetching``: they federate.
+    """
+    dialled = FetchedRun(seed, lines=lines) if fetching else DialledRun(seed, lines=lines)
     violations = dialled.run()
     world = dialled.network.world
     kept = () if world.lines is None else tuple(world.lines)

@@ -24,6 +24,7 @@ from entrepot.protocols.amqp.calling.asking import HANDLES, Asking
 from entrepot.protocols.amqp.calling.federating import Fetch
 from entrepot.protocols.amqp.calling.port import LinkOwner
 from entrepot.protocols.amqp.calling.taking import Taking
+from entrepot.protocols.amqp.refusals import ILLEGAL_STATE, AmqpRefused
 from entrepot.protocols.amqp.session import AmqpSession, Obeying
 
 POLICIES_MOST: Final = 100
@@ -52,6 +53,17 @@ class _Owner(LinkOwner):
         self.obeyed.unlinked(self.key, why)
 
 
+def _asking(session: AmqpSession) -> Asking:
+    """Return what asks for links on ``session``: one for good, as the peer may still answer what was asked before."""
+    asked = session.asked
+    if isinstance(asked, Asking):
+        return asked
+    first = int(session.connection.options.handle_max) + 1  # below are those that the other side chooses
+    made = Asking(session, first, min(int(session.handles_theirs), HANDLES), False)
+    session.asked = made
+    return made
+
+
 class Obeyed(Obeying):
     """Those of one connection. ``takings``: its links, by the keys of ``wishes``."""
 
@@ -75,9 +87,7 @@ class Obeyed(Obeying):
         self._over = False
         self._looking: Final = Looking(self.broker, self.look)
         self._federating: Final = Federating(self.broker, self.name, self.wishes, self.soon)
-        first = int(connection.options.handle_max) + 1  # below are those that the other side chooses
-        self._asking: Final = Asking(session, first, min(int(session.handles_theirs), HANDLES), False)
-        session.asked = self._asking
+        self._asking: Final = _asking(session)
 
     # -- what the other broker says ------------------------------------------------------------------------------------
 
@@ -104,7 +114,11 @@ class Obeyed(Obeying):
         self.soon()
 
     def end(self) -> None:
-        """The federation is over: its links end with their session, or are closed."""
+        """The federation is over: its links end with their session, or by themselves, with a reason.
+
+        Without one the other side would take it that nobody wants the addresses any more, and drop what waits for this
+        broker; it brings its policies again.
+        """
         if self._over:
             return
         self._over = True
@@ -112,7 +126,7 @@ class Obeyed(Obeying):
         self._looking.end()
         self.wishes.clear()
         for taking in list(self.takings.values()):
-            taking.close(UNWANTED)
+            taking.detach_for(AmqpRefused("the federation that brought its policy has ended", ILLEGAL_STATE))
 
     def report(self) -> dict[str, object]:
         """Return what an operator wants to know, as one row beside those of connections that were dialled."""
