@@ -221,12 +221,17 @@ def run_retention(seed: int, *, lines: bool = False) -> Result:
     return Result(seed, world.digest(), tuple(violations), counts, 0, kept)
 
 
-def run_dialling(seed: int, *, fetching: bool = False, lines: bool = False) -> Result:
-    """Run the brokers of ``seed`` that dial one another over AMQP. It has no plan of steps to shrink.
+def run_dialling(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that dial one another over AMQP. It has no plan of steps to shrink."""
+    return _dialled(seed, DialledRun(seed, lines=lines))
 
-    ``fetching``: they federate.
-    """
-    dialled = FetchedRun(seed, lines=lines) if fetching else DialledRun(seed, lines=lines)
+
+def run_fetching(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that federate over AMQP. It has no plan of steps to shrink."""
+    return _dialled(seed, FetchedRun(seed, lines=lines))
+
+
+def _dialled(seed: int, dialled: DialledRun) -> Result:
     violations = dialled.run()
     world = dialled.network.world
     kept = () if world.lines is None else tuple(world.lines)

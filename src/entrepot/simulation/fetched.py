@@ -1,4 +1,4 @@
-"""Federation over AMQP, from seeds, under the faults of connections over AMQP: ``--dialling --fetching``.
+"""Federation over AMQP, from seeds, under the faults of connections over AMQP: ``--fetching``.
 
 One or two brokers dial the hub, each with a federation of policies in both directions: a queue that is read here is
 fetched from the hub, one that is read at the hub is fetched from here, and so are addresses to which a durable queue is
@@ -28,12 +28,15 @@ from entrepot.core.addressing.address_settings import Full
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.protocols.amqp.calling.federating import AddressFetching
+from entrepot.protocols.amqp.server import AmqpServerSession
 from entrepot.simulation.dialling import FETCHED, FULL, HUB, SENT, DialledRun
 from entrepot.simulation.sites import Blueprint
 
 NEWS, TOLD = "news", "told"  # addresses: of the hub, read at who dials; of who dials, read at the hub
 KEPT: Final = "-kept"
 BEGIN_S_MAX: Final = 30
+LEAVE_S_MAX: Final = 60  # a broker that hears nothing any more knows so after 30 s
 
 
 class FetchedRun(DialledRun):
@@ -97,13 +100,23 @@ class FetchedRun(DialledRun):
         """Let the brokers meet until each address is read: what was sent before would be nobody's."""
         for _ in range(BEGIN_S_MAX):
             self.network.run(1_000)
-            if len(self._reading()) == 2 * len(self.dialers):
-                self.network.run(1_000)  # their brokers are told so when the disks have them
+            if self._fetching() == 2 * len(self.dialers):
                 return
         self._fault(f"addresses are not fetched: {sorted(queue.name for queue in self._reading())}")
 
     def _mute(self, duration: int) -> None:
         """The hub answers always: credit that is swallowed is never granted again, and nobody waits for an answer."""
+
+    def _fetching(self) -> int:
+        """Return how many links fetch from addresses: their brokers were told that the queues are there."""
+        sessions = [
+            end.session
+            for site in self.network.brokers.values()
+            for end in site.ends
+            if isinstance(end.session, AmqpServerSession) and not end.gone
+        ]
+        links = [link for one in sessions for each in one.channels.values() for link in each.links.values()]
+        return sum(isinstance(link, AddressFetching) and link.credit > 0 for link in links)
 
     def _reading(self) -> list[Queue]:
         """Return the queues by which a broker reads an address of another one."""
@@ -145,13 +158,22 @@ class FetchedRun(DialledRun):
         for name in self.dialers:
             for site, queue in ((name, f"{FETCHED}-{name}"), (HUB, f"{SENT}-{name}")):
                 network.sites[site].leave(f"queue://{queue}")
-        network.run(3_000)
+        for _ in range(LEAVE_S_MAX):
+            network.run(1_000)
+            read = self._read_for_nobody()
+            if not read:
+                return
+        self._fault(f"read for somebody who has left: {read}")
+
+    def _read_for_nobody(self) -> list[str]:
+        found: list[str] = []
         for name in self.dialers:
             for site, queue in ((HUB, f"{FETCHED}-{name}"), (name, f"{SENT}-{name}")):
-                broker = network.sites[site].broker
-                found = None if broker is None else broker.table.queues.get(queue)
-                if found is not None and found.roster.consumers:
-                    self._fault(f"{queue} of {site} is read for somebody who has left")
+                broker = self.network.sites[site].broker
+                held = None if broker is None else broker.table.queues.get(queue)
+                if held is not None and held.roster.consumers:
+                    found.append(f"{queue} of {site}")
+        return found
 
 
 def _queues(pattern: str, options: FetchOptions) -> FetchPolicy:
