@@ -540,14 +540,19 @@ def _attach_address(session: AmqpSession, federated: Federated, asked: Attach, s
 
 
 def _need_address(session: AmqpSession, federated: Federated, name: str) -> None:
-    """See that an address of multicast is there, or may be made. Raises AmqpRefused: it is told of when it is."""
+    """See that an address of multicast is there, or may be made. Raises AmqpRefused: it is told of when it is.
+
+    One that only has queues of anycast is none unless it was made for those alone: it may have both.
+    """
     broker = session.connection.broker
-    address = broker.table.addresses.get(name)
-    if address is None and broker.queues.policies.of(name, MULTICAST).given.auto_create_addresses:
+    types = broker.table.declared.get(name, 0)
+    there = name in broker.table.addresses
+    if there and (types == 0 or types & 1):
         return
-    if address is None or not (address.has(MULTICAST) or not address.anycast):
-        federated.lacks_address(name)
-        raise AmqpRefused(f"there is no address {name!r} of multicast", NOT_FOUND)
+    if not there and broker.queues.policies.of(name, MULTICAST).given.auto_create_addresses:
+        return
+    federated.lacks_address(name)
+    raise AmqpRefused(f"there is no address {name!r} of multicast", NOT_FOUND)
 
 
 def _need_queue(session: AmqpSession, federated: Federated, asked: Attach, source: Source, where: Destination) -> None:

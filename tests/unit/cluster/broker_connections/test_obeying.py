@@ -172,7 +172,7 @@ def test_what_is_carried_out_is_seen() -> None:
 def test_why_an_address_is_not_fetched_is_seen_on_either_side() -> None:
     world = World(local=(addresses(),), remote=(addresses("b", includes=(Match(address="B"),)),))
     for rig, name in ((world.far, "T.a"), (world.near, "B")):
-        rig.broker.addresses.queues.need(names.parse_one(name, names.ANYCAST))
+        rig.broker.queues.declare(name, 2)
     world.read(world.near, "topic://T.a")
     world.read(world.far, "topic://B")
     (here,) = outlook(world.connector, "T.a", now=int(world.near.now))
@@ -270,11 +270,19 @@ def test_an_address_that_two_policies_mean_comes_once() -> None:
 
 def test_an_address_of_anycast_is_not_read_as_one_of_multicast() -> None:
     world = World(local=(addresses(),))
-    world.far.broker.addresses.queues.need(names.parse_one("T.a", names.ANYCAST))
+    world.far.broker.queues.declare("T.a", 2)
     taker = world.read(world.near, "topic://T.a")
     assert any("there is no address 'T.a' of multicast" in said for said in world.said)
     assert world.by_which(world.far) == []
     world.stop(taker)
+
+
+def test_an_address_with_a_queue_of_anycast_is_read_too() -> None:
+    world = World(local=(addresses(),))
+    world.far.broker.addresses.queues.need(names.parse_one("T.a", names.ANYCAST))
+    taker = world.read(world.near, "topic://T.a")
+    world.publish("a", rig=world.far)
+    assert bodies(taker) == ["a"]
 
 
 def test_large_messages_are_streamed_with_their_hops() -> None:
