@@ -283,8 +283,8 @@ class DialledRun(Trial):
         network = self.network
         network.start()
         for name in self.dialers:
-            for site, queue in self._readers(name):
-                network.sites[site].read(f"queue://{queue}", prefetch=self.lots.one_of((1, 10, 1_000)))
+            for place, queue in self._readers(name):
+                network.sites[place].read(f"queue://{queue}", prefetch=self.lots.one_of((1, 10, 1_000)))
         self._begin()
         for _ in range(self.lots.between(15, 50)):
             self._step()
