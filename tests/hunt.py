@@ -18,6 +18,7 @@ import cluster_bugs
 import dialling_bugs
 import drain_bugs
 import federation_bugs
+import fetching_bugs
 import retention_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
@@ -28,6 +29,7 @@ from entrepot.simulation.campaign import (
     run_dialling,
     run_drains,
     run_federation,
+    run_fetching,
     run_network,
     run_retention,
 )
@@ -87,6 +89,14 @@ def dialling_with(bug: str) -> Judge:
     return judge
 
 
+def fetching_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with fetching_bugs.planted(bug) if bug else nullcontext():
+            return list(run_fetching(seed).violations)
+
+    return judge
+
+
 def federation_with(bug: str) -> Judge:
     def judge(seed: int) -> list[str]:
         with federation_bugs.planted(bug):
@@ -137,6 +147,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "dialling" in kinds:
         for bug in dialling_bugs.BUGS:
             yield "AMQP connections", bug, dialling_with(bug), lambda seed: list(run_dialling(seed).violations)
+    if "fetching" in kinds:
+        for bug in fetching_bugs.BUGS:
+            yield "federation over AMQP", bug, fetching_with(bug), fetching_with("")
     if "federation" in kinds:
         for bug in federation_bugs.BUGS:
             yield "federation", bug, federation_with(bug), lambda seed: list(run_federation(seed).violations)
@@ -173,6 +186,7 @@ KINDS = [
     "carried",
     "retention",
     "dialling",
+    "fetching",
     "federation",
     "clusters",
 ]

@@ -8,6 +8,7 @@ does nothing of that by itself, so what is simulated is what runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from entrepot.cluster.routers.router import Routers
     from entrepot.config.clusters import Clusters
     from entrepot.config.processes import Process
+    from entrepot.protocols.amqp.session import AmqpSession, Obeying
     from entrepot.protocols.artemis.membership import Membership
     from entrepot.protocols.mqtt.house import House
 
@@ -91,6 +93,13 @@ def _read_mqtt() -> None:
 
 offer(LANGUAGE_CORE, _read_core)
 offer(LANGUAGE_MQTT, _read_mqtt)
+
+
+def _obey(say: Callable[[str, str], None], session: AmqpSession, said: dict[str, object]) -> Obeying:
+    """Make what carries out policies that another broker brings. The first one has it loaded. Raises Refused."""
+    from entrepot.cluster.broker_connections.obeying import Obeyed  # noqa: PLC0415 - few brokers need it
+
+    return Obeyed(session, said, say)
 
 
 def _read_amqp() -> None:
@@ -451,7 +460,9 @@ class Assembly:
         from entrepot.protocols.amqp.server import AmqpServerSession  # noqa: PLC0415 - few brokers need it
 
         self.connections += 1
-        return AmqpServerSession(shell, self.broker, options, self.connections, peer)
+        session = AmqpServerSession(shell, self.broker, options, self.connections, peer)
+        session.obeys = partial(_obey, self.ports.say)
+        return session
 
     # -- bridges and the end -------------------------------------------------------------------------------------------
 

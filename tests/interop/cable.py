@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 
 from classic import HOST
 
@@ -15,11 +16,15 @@ CHUNK = 65_536
 
 
 class Cable:
-    """Forwards connections from `port` to ``target``. ``deaf``: what the target answers is thrown away."""
+    """Forwards connections from `port` to ``target``. ``deaf``: what the target answers is thrown away.
+
+    ``lingers_s``: so long stands a connection that cannot be forwarded, before it is closed.
+    """
 
     def __init__(self, target: int) -> None:
         self.target = target
         self.deaf = False
+        self.lingers_s = 0.0
         self._passes = {False: threading.Event(), True: threading.Event()}  # of what is said; of what is answered
         self._whole = True
         self._ends: list[socket.socket] = []
@@ -72,6 +77,7 @@ class Cable:
             except OSError:
                 far = None
             if far is None:
+                time.sleep(self.lingers_s)
                 near.close()
                 continue
             far.settimeout(None)

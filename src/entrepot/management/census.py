@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import MILLISECOND
 from entrepot.cluster.networks.outlook import outlook
@@ -110,7 +110,7 @@ class OpenConnections(PartsCensus):
         return False
 
     def bridges(self) -> list[dict[str, object]]:
-        """Return every bridge, every connector that has none, and every broker that mirrors itself into this one."""
+        """Return every bridge and connector, and every broker that mirrors itself here, or has policies obeyed."""
         links = self.links()
         return [*([] if links is None else links.report()), *self._mirrors()]
 
@@ -249,9 +249,9 @@ class OpenConnections(PartsCensus):
 
             rows = [row for one in links.amqp_connectors for row in called(one, name, now=now)]
             found["draws"] = [*(found.get("draws") or ()), *rows]  # type: ignore[misc]
-        mirrors = [] if name.startswith(OWN) else [_mirrored(row) for row in self._mirrors()]
-        if mirrors:
-            found["draws"] = [*(found.get("draws") or ()), *mirrors]  # type: ignore[misc]
+        brought = [] if name.startswith(OWN) else [row for one in self._mirrors() for row in _brought(one, name)]
+        if brought:
+            found["draws"] = [*(found.get("draws") or ()), *brought]  # type: ignore[misc]
         return found
 
     @property
@@ -269,6 +269,15 @@ class OpenConnections(PartsCensus):
         """Start or stop a network connector."""
         links = self.links()
         return links is not None and links.switch(name, start=start)
+
+
+def _brought(row: Mapping[str, Any], name: str) -> list[dict[str, object]]:
+    """Return what another broker does for the address ``name``, over a connection that it opened."""
+    if row["kind"] == "mirror":
+        return [_mirrored(row)]
+    from entrepot.cluster.broker_connections.outlook import obeyed  # noqa: PLC0415 - who has such a row has loaded it
+
+    return obeyed(row, name)
 
 
 def _mirrored(row: Mapping[str, object]) -> dict[str, object]:

@@ -21,6 +21,7 @@ from entrepot.simulation.campaign import (
     run_dialling,
     run_drains,
     run_federation,
+    run_fetching,
     run_hosted,
     run_mqtt,
     run_network,
@@ -40,6 +41,7 @@ STRAY: Final = (
 
 PLAIN: Final = {
     "dialling": run_dialling,
+    "fetching": run_fetching,
     "carried": run_carried,
     "federation": run_federation,
     "replicas": run_replicas,
@@ -67,6 +69,7 @@ def main(arguments: list[str]) -> int:
         options.hosted,
         options.retention,
         options.dialling,
+        options.fetching,
     )
     whole = any(kinds)
     if whole and (options.keep is not None or options.shrink):
@@ -119,6 +122,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
     found.add_argument("--federation", action="store_true", help="run brokers that fetch from one another")
     found.add_argument("--dialling", action="store_true", help="run brokers that dial one another over AMQP")
+    found.add_argument("--fetching", action="store_true", help="run brokers that federate over AMQP")
     found.add_argument("--retention", action="store_true", help="run brokers that keep and replay what was settled")
     found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")

@@ -15,6 +15,7 @@ from entrepot.simulation.dialling import DialledRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.drained import DrainRun
 from entrepot.simulation.federated import FederatedRun
+from entrepot.simulation.fetched import FetchedRun
 from entrepot.simulation.hosted import Hosts
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
@@ -222,7 +223,15 @@ def run_retention(seed: int, *, lines: bool = False) -> Result:
 
 def run_dialling(seed: int, *, lines: bool = False) -> Result:
     """Run the brokers of ``seed`` that dial one another over AMQP. It has no plan of steps to shrink."""
-    dialled = DialledRun(seed, lines=lines)
+    return _dialled(seed, DialledRun(seed, lines=lines))
+
+
+def run_fetching(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that federate over AMQP. It has no plan of steps to shrink."""
+    return _dialled(seed, FetchedRun(seed, lines=lines))
+
+
+def _dialled(seed: int, dialled: DialledRun) -> Result:
     violations = dialled.run()
     world = dialled.network.world
     kept = () if world.lines is None else tuple(world.lines)

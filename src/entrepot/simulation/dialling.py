@@ -217,6 +217,10 @@ class Dialling(Network):
 class DialledRun(Trial):
     """The run of one seed. Call `run` once, then read ``wrong`` and ``network.world``."""
 
+    bounded = True
+    """Whether the hub may take no large messages."""
+    frame_octets_min = 512
+
     def __init__(self, seed: int, *, lines: bool = False) -> None:
         lots = Lots(f"{seed}/dialling")
         self.lots: Final = lots
@@ -225,7 +229,8 @@ class DialledRun(Trial):
         self.large: Final = lots.chance(0.5)
         self.limited: Final = lots.chance(0.2)
         self.letters: Final = lots.chance(0.5)
-        self.most: Final = lots.between(1_000, 8_000) if self.large and lots.chance(0.4) else 0
+        most = lots.between(1_000, 8_000) if self.large and lots.chance(0.4) else 0
+        self.most: Final = most if self.bounded else 0
         self.announced: Final = lots.chance(0.5)
         blueprints = {name: self._blueprint(name) for name in [*self.dialers, HUB]}
         self.network: Final = Dialling(seed, blueprints, lines=lines)
@@ -237,7 +242,7 @@ class DialledRun(Trial):
             options.message_octets_max = self.most or options.message_octets_max
             options.credit = lots.one_of((2, 10, 1_000))
             options.credit_low = options.credit // 3
-            options.frame_octets_max = lots.one_of((512, 4_096, 128 * 1024))
+            options.frame_octets_max = max(lots.one_of((512, 4_096, 128 * 1024)), self.frame_octets_min)
             options.large_octets = -1 if self.most else LARGE_FROM
             options.write_high_octets = lots.one_of((2_000, 1 << 20))
         self.sent = 0
@@ -278,10 +283,9 @@ class DialledRun(Trial):
         network = self.network
         network.start()
         for name in self.dialers:
-            network.sites[name].read(f"queue://{FETCHED}-{name}", prefetch=self.lots.one_of((1, 10, 1_000)))
-            for queue in (f"{SENT}-{name}", f"{STORE}-{name}{OUT}"):
-                network.sites[HUB].read(f"queue://{queue}", prefetch=self.lots.one_of((1, 10, 1_000)))
-        network.run(500)
+            for place, queue in self._readers(name):
+                network.sites[place].read(f"queue://{queue}", prefetch=self.lots.one_of((1, 10, 1_000)))
+        self._begin()
         for _ in range(self.lots.between(15, 50)):
             self._step()
             network.run(self.lots.skewed(1, 600))
@@ -296,17 +300,29 @@ class DialledRun(Trial):
                 break
         self._judge()
 
+    def _readers(self, name: str) -> list[tuple[str, str]]:
+        """Return where what crosses between ``name`` and the hub is read: a site, and a queue of it."""
+        return [(name, f"{FETCHED}-{name}"), (HUB, f"{SENT}-{name}"), (HUB, f"{STORE}-{name}{OUT}")]
+
+    def _begin(self) -> None:
+        """Let the brokers meet, before anything is sent."""
+        self.network.run(500)
+
     def _last_links(self) -> None:
         """Some links end when all connections are there, and may not be answered at first; and then more is sent."""
         network, lots = self.network, self.lots
         hub = network.brokers[HUB]
         network.run(2_000)
-        hub.mute_until = network.world.time + (lots.between(1, 3) * SECOND if lots.chance(0.3) else 0)
+        self._mute(lots.between(1, 3) * SECOND if lots.chance(0.3) else 0)
         for _ in range(lots.between(0, 3)):
             hub.detach_one(lots)
         network.run(10)
         for _ in range(lots.between(0, 6)):
             self._send()
+
+    def _mute(self, duration: Duration) -> None:
+        """Let the hub answer no link for a while, and grant nothing."""
+        self.network.brokers[HUB].mute_until = self.network.world.time + duration
 
     def _is_quiet(self) -> bool:
         links = self.network.links()
@@ -393,7 +409,7 @@ class DialledRun(Trial):
         elif what < 24:
             network.brokers[HUB].detach_one(lots)
         elif what < 25:
-            network.brokers[HUB].mute_until = network.world.time + lots.between(1, MUTE_S_MAX) * SECOND
+            self._mute(lots.between(1, MUTE_S_MAX) * SECOND)
             network.brokers[HUB].detach_one(lots)
         else:
             network.sites[lots.one_of([*self.dialers, HUB])].crash(torn=lots.chance(0.5))
@@ -402,13 +418,7 @@ class DialledRun(Trial):
 
     def _send(self) -> None:
         name = self.lots.one_of(self.dialers)
-        sender, queue, way = self.lots.one_of(
-            (
-                (name, f"{SENT}-{name}", f"{SENT}-{name}"),
-                (HUB, f"{FETCHED}-{name}", f"{FETCHED}-{name}"),
-                (HUB, f"{STORE}-{name}{STORED}", f"{STORE}-{name}{OUT}"),
-            )
-        )
+        sender, queue, way = self.lots.one_of(self._ways(name))
         site = self.network.sites[sender]
         if site.broker is None:
             return
@@ -423,15 +433,27 @@ class DialledRun(Trial):
             self.network.posts[identity] = one
             site.turn(partial(self._publish, site, queue, octets, one))
 
+    def _ways(self, name: str) -> tuple[tuple[str, str, str], ...]:
+        """Return who sends, where to, and in which queue it is to end: of what crosses between ``name`` and the hub."""
+        return (
+            (name, f"{SENT}-{name}", f"{SENT}-{name}"),
+            (HUB, f"{FETCHED}-{name}", f"{FETCHED}-{name}"),
+            (HUB, f"{STORE}-{name}{STORED}", f"{STORE}-{name}{OUT}"),
+        )
+
     def _publish(self, site: Site, queue: str, octets: bytes, one: Post) -> None:
         broker = site.broker
         assert broker is not None
         try:
-            post(broker, queue, octets)
+            post(broker, queue, octets, self._routing(queue))
         except EntrepotError as error:  # an address of the hub is full
             site.world.note(f"refused: {error.message}")
             return
         broker.journal.confirm(Accepted(one), b"")
+
+    def _routing(self, address: str) -> int:
+        """Return how what is sent to ``address`` is routed."""
+        return ANYCAST
 
     def counts(self) -> dict[str, int]:
         """Return counts of what happened, for the sum over many seeds."""
@@ -470,9 +492,9 @@ def composed(identity: str, size: int) -> bytes:
     return bytes(out.getvalue())
 
 
-def post(broker: BrokerCore, queue: str, octets: bytes) -> None:
+def post(broker: BrokerCore, address: str, octets: bytes, routing: int = ANYCAST) -> None:
     """Send a message, as a program does: one that is long is streamed to disk. Raises EntrepotError."""
-    target = broker.target([Destination(queue, ANYCAST)])
+    target = broker.target([Destination(address, routing)])
     head = find_body(octets)
     if head is None or head.length < LARGE_FROM:
         message = message_of(octets, broker.wall).message

@@ -40,4 +40,12 @@ class Calls:
             return []
         from entrepot.cluster.broker_connections.connector import AmqpConnector  # noqa: PLC0415 - see above
 
+        read = {one.name for one in wanted if _reads_addresses(one)}
+        for one in self.connectors:
+            one.returns = one.name in read or not _reads_addresses(one.entry)
         return replaced(self.connectors, wanted, AmqpConnector, now)
+
+
+def _reads_addresses(entry: AmqpConnectionEntry) -> bool:
+    """Return whether the other side keeps queues by which addresses are read."""
+    return entry.federation is not None and any(one.addresses is not None for one in entry.federation.policies)

@@ -38,9 +38,7 @@ from entrepot.core.mirrors.identity import MIRROR
 from entrepot.core.queue.consumer import Objection, Pause
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
-from entrepot.protocols.amqp.calling.federating import ControlSending
 from entrepot.protocols.amqp.calling.port import CallerPort, LinkOwner
-from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.session import AmqpCaller, Login
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.options import AmqpOptions
@@ -48,7 +46,7 @@ from entrepot.protocols.amqp.refusals import SIZE_EXCEEDED
 from entrepot.protocols.session import NEVER, Session, Shell
 
 if TYPE_CHECKING:
-    from entrepot.cluster.broker_connections.federating import Federating
+    from entrepot.cluster.broker_connections.federation import Federation
 
 WAYPOINT: Final = "qpid.waypoint"  # a router takes it for the store of an address
 QUEUE: Final = "queue"
@@ -150,28 +148,6 @@ class _Ears(CallerPort):
         connection.perform(connection.link.failed(self.attempt, why, connection.now()))
 
 
-class _ControlOwner(LinkOwner):
-    """Hears of the link by which a connection is one of a federation."""
-
-    def __init__(self, connection: BrokerConnection, key: str) -> None:
-        self.connection: Final = connection
-        self.key: Final = key
-
-    def attached(self) -> None:
-        """What is wanted may be fetched."""
-        connection = self.connection
-        connection.federated = True
-        connection.attached(self.key)
-        connection.soon()
-
-    def ended(self, why: str) -> None:
-        """It is gone, and links of the federation are of no use to the peer."""
-        connection = self.connection
-        connection.control = None
-        connection.federated = False
-        connection.unlinked(self.key, why)
-
-
 class BrokerConnection(Driven):
     """One of them, while it is started. ``feeds``, ``takings``: by the keys of what is wanted.
 
@@ -195,10 +171,9 @@ class BrokerConnection(Driven):
         self._looking: Final = Looking(broker, self.look)
         mirror = "" if entry.mirror is None else MIRROR + entry.name
         self.wanted: Final = Wanted(list(entry.elements), self.soon, mirror)
-        self.control: Sending | None = None  # of a federation
-        self.federated: bool = False  # the peer has the other end of that
-        self._federating: Final = _federating(self)
+        self.federation: Final = _federation(self)
         self._leaving = False
+        self.returns = True  # when it ends, it may be started again: what the other side keeps for it stays there
         link.port = self
 
     # -- its life ------------------------------------------------------------------------------------------------------
@@ -207,8 +182,8 @@ class BrokerConnection(Driven):
         """Read the queues, and dial."""
         effects = self.link.start(now)
         self.wanted.begin(self.broker)
-        if self._federating is not None:
-            self._federating.begin()
+        if self.federation is not None:
+            self.federation.begin()
         self.look()
         self.perform(effects)
 
@@ -245,7 +220,8 @@ class BrokerConnection(Driven):
         """The link gave the connection up: what is on its way is in its queues again."""
         caller, self.caller = self.caller, None
         self.unanswered.forget()
-        self.control, self.federated = None, False
+        if self.federation is not None:
+            self.federation.lost()
         for feed in self.feeds.values():
             feed.unlinked()
         for taking in self.takings.values():
@@ -265,6 +241,7 @@ class BrokerConnection(Driven):
         """Take no more; close when all that is on its way arrived, and all that came is answered."""
         self._leaving = True
         for taking in list(self.takings.values()):
+            taking.stays = self.returns
             taking.close("it was stopped")
         if not self.takings:
             self._drained(now)
@@ -281,8 +258,8 @@ class BrokerConnection(Driven):
         self.perform(self.link.close(why, now))
 
     def _end(self) -> None:
-        if self._federating is not None:
-            self._federating.end()
+        if self.federation is not None:
+            self.federation.end()
         self.wanted.end(self.broker)
         self._forget_feeds()
         self._looking.end()
@@ -373,9 +350,8 @@ class BrokerConnection(Driven):
         name = f"{wish.address}:{self.broker.entropy.token(UUID_OCTETS).hex()}"
         capabilities = [WAYPOINT] if wish.waypoint else [QUEUE] if wish.routing == ANYCAST else []
         now = self.now()
-        if isinstance(wish, ControlWish):
-            self.control = caller.send_to(f"{key} {name}", "", ANYCAST, [], "", ControlSending)
-            self.control.owner = _ControlOwner(self, key)
+        if isinstance(wish, ControlWish) and self.federation is not None:
+            self.federation.ask(caller, f"{key} {name}")
             self.unanswered.add(key, now)
             return
         owner = _Owner(self, wish)
@@ -561,9 +537,8 @@ def _is_linked(connection: BrokerConnection, key: str) -> bool:
 
 def _may_be(connection: BrokerConnection, wish: Wish) -> bool:
     """Return whether a link can be asked for now: those of a federation come behind the one that says it is one."""
-    if isinstance(wish, ControlWish):
-        return connection.control is None
-    return connection.federated or not isinstance(wish, FetchWish)
+    federation = connection.federation
+    return federation is None or federation.may_be(wish)
 
 
 def _largest(link: LinkCore, feed: QueueFeed) -> int:
@@ -576,14 +551,14 @@ def _largest(link: LinkCore, feed: QueueFeed) -> int:
     return found
 
 
-def _federating(connection: BrokerConnection) -> Federating | None:
-    """Return what keeps the wishes of a federation; few have one."""
+def _federation(connection: BrokerConnection) -> Federation | None:
+    """Return what keeps the federation of a connection; few have one."""
     entry = connection.entry.federation
     if entry is None:
         return None
-    from entrepot.cluster.broker_connections.federating import Federating  # noqa: PLC0415 - see above
+    from entrepot.cluster.broker_connections.federation import Federation  # noqa: PLC0415 - see above
 
-    return Federating(connection.broker, entry, connection.wanted.wishes, connection.soon)
+    return Federation(connection.broker, entry, connection.wanted.wishes, connection)
 
 
 def _nothing() -> None:

@@ -26,6 +26,8 @@ class AmqpConnector:
         self.connection: BrokerConnection | None = None
         self.started = False
         self.since: Instant = NEVER
+        self.returns = True
+        """Whether it may be started again, or has a successor: what the other side keeps for it stays there then."""
 
     def start(self, broker: BrokerCore, perform: Perform, say: Say, now: Instant, interval: Duration = 0) -> None:
         """Dial. ``interval``: of supervision, 0: as is usual."""
@@ -61,6 +63,7 @@ class AmqpConnector:
         """End it when all that is on its way arrived. It may be started again."""
         self._stopped(now)
         if self.connection is not None:
+            self.connection.returns = self.returns
             self.connection.leave(now)
 
     def drain(self, now: Instant) -> bool:

@@ -1,7 +1,9 @@
-"""What the federation of a connection wants to be fetched, kept up to date by what is read here (artemis.md 4.13).
+"""What a federation over AMQP wants to be fetched, kept up to date by what is wanted here (artemis.md 4.13).
 
-A queue is read at the other side while consumers read the queue of that name here, and a policy means it. Which those
-are, federation over CORE says too (`Demand`): there is one for each policy, since each has properties of its own.
+A queue is read at the other side while consumers read the queue of that name here, an address while a queue of
+multicast is bound to it, and a policy means it. Which those are, federation over CORE says too (`Demand`): there is one
+for each policy, since each has properties of its own. An address that several policies mean is read once, or its
+messages would come several times: for the policy that came first.
 """
 
 from __future__ import annotations
@@ -9,49 +11,67 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from entrepot.cluster.broker_connections.options import FederationEntry, FetchPolicy
-from entrepot.cluster.broker_connections.wanted import ControlWish, FetchWish
+from entrepot.cluster.broker_connections.options import FetchPolicy
+from entrepot.cluster.broker_connections.wanted import FetchWish
 from entrepot.cluster.broker_connections.wanted import Wish as LinkWish
 from entrepot.cluster.federation.demand import Demand
 from entrepot.cluster.federation.options import UpstreamEntry, UpstreamOptions
 from entrepot.cluster.federation.policies import Wish
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import Destination
-from entrepot.protocols.amqp.calling.federating import Fetch
+from entrepot.protocols.amqp.calling.federating import AddressFetch, Fetch
 
 
 class Federating:
     """Of one connection. ``wishes``: links to have, others beside these; ``changed`` is called when they are others."""
 
-    def __init__(
-        self, broker: BrokerCore, entry: FederationEntry, wishes: dict[str, LinkWish], changed: Callable[[], None]
-    ) -> None:
+    def __init__(self, broker: BrokerCore, name: str, wishes: dict[str, LinkWish], changed: Callable[[], None]) -> None:
+        """``name``: of the federation."""
         self.broker: Final = broker
+        self.name: Final = name
         self.wishes: Final = wishes
         self._changed: Final = changed
-        self._control: Final = ControlWish(entry.name)
-        self._demands: Final = [
-            (policy, Demand(broker, _upstream(entry, policy), self._look)) for policy in entry.policies
-        ]
+        self._demands: Final[dict[str, tuple[FetchPolicy, Demand]]] = {}
 
-    def begin(self) -> None:
-        """Note who reads here, and hear what becomes of it."""
-        self.wishes[self._control.key] = self._control
-        for _, demand in self._demands:
-            demand.begin()
+    def add(self, policy: FetchPolicy) -> None:
+        """Note who wants what ``policy`` means, and hear what becomes of it."""
+        had = self._demands.pop(_key(policy), None)
+        if had is not None:
+            had[1].end()
+        demand = Demand(self.broker, _upstream(self.name, policy), self._look)
+        self._demands[_key(policy)] = (policy, demand)
+        demand.begin()
+        if had is not None:
+            self._look()
+
+    def has(self, policy: FetchPolicy) -> bool:
+        """Return whether it follows ``policy`` already."""
+        had = self._demands.get(_key(policy))
+        return had is not None and had[0] == policy
+
+    @property
+    def policies(self) -> list[FetchPolicy]:
+        """Return what it follows, in the order in which it came."""
+        return [policy for policy, _ in self._demands.values()]
 
     def end(self) -> None:
         """Want nothing any more."""
-        for _, demand in self._demands:
+        for _, demand in self._demands.values():
             demand.end()
 
     def _look(self) -> None:
-        """Consumers came, or went: see what is wanted now."""
+        """Something is wanted, or is not any more: see what is now."""
         found: dict[str, FetchWish] = {}
-        for policy, demand in self._demands:
+        read: set[str] = set()
+        for policy, demand in self._demands.values():
             for wish in demand.wishes.values():
-                made = FetchWish(self._fetch(policy, wish))
+                if wish.policy is not None and wish.address in read:
+                    continue
+                fetch = self._queue_fetch(policy, wish) if wish.policy is None else self._address_fetch(policy, wish)
+                made = FetchWish(fetch)
                 found[made.key] = made
+            if policy.addresses is not None:
+                read.update(wish.address for wish in demand.wishes.values())
         wishes = self.wishes
         for key in [key for key, wish in wishes.items() if isinstance(wish, FetchWish) and key not in found]:
             del wishes[key]
@@ -59,25 +79,41 @@ class Federating:
             wishes.setdefault(key, made)
         self._changed()
 
-    def _fetch(self, policy: FetchPolicy, wish: Wish) -> Fetch:
+    def _queue_fetch(self, policy: FetchPolicy, wish: Wish) -> Fetch:
         queue = self.broker.table.queues.get(wish.local)
         lets_in = "" if queue is None else str(queue.definition.selector)
         selector = wish.selector or lets_in
         if wish.selector and lets_in:
             selector = f"({lets_in}) AND ({wish.selector})"
         where = Destination(wish.address, wish.routing, False, wish.local)
-        options = policy.options
-        return Fetch(
-            where,
-            selector,
-            wish.priority,
-            policy.queues.name,
-            options.credit,
-            min(options.credit_low, options.credit - 1),
-        )
+        return Fetch(where, selector, wish.priority, policy.name, policy.options.credit, _low(policy))
+
+    def _address_fetch(self, policy: FetchPolicy, wish: Wish) -> Fetch:
+        said = policy.addresses
+        assert said is not None
+        node = self.broker.ids.node.uuid_text
+        there = f"federation.{self.name}.policy.{said.name}.address.{wish.address}.node.{node}"
+        ends: dict[str, object] = {
+            "auto-delete": said.auto_delete,
+            "auto-delete-delay": said.auto_delete_delay_ms,
+            "auto-delete-msg-count": said.auto_delete_messages,
+        }
+        return AddressFetch(wish.address, there, said.max_hops, ends, policy.name, policy.options.credit, _low(policy))
 
 
-def _upstream(entry: FederationEntry, policy: FetchPolicy) -> UpstreamEntry:
+def _low(policy: FetchPolicy) -> int:
+    return min(policy.options.credit_low, policy.options.credit - 1)
+
+
+def _key(policy: FetchPolicy) -> str:
+    """Return what tells a policy from others: those of queues and those of addresses may be called alike."""
+    return f"{'queues' if policy.addresses is None else 'addresses'} {policy.name}"
+
+
+def _upstream(federation: str, policy: FetchPolicy) -> UpstreamEntry:
     return UpstreamEntry(
-        federation=entry.name, options=UpstreamOptions(name=policy.queues.name), queues=(policy.queues,)
+        federation=federation,
+        options=UpstreamOptions(name=policy.name),
+        queues=() if policy.queues is None else (policy.queues,),
+        addresses=() if policy.addresses is None else (policy.addresses,),
     )

@@ -13,7 +13,7 @@ from entrepot.base.settings import Options, Unit, setting
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.backoff import Reconnection
 from entrepot.cluster.carrying.demand import is_own
-from entrepot.cluster.federation.options import QueuePolicy
+from entrepot.cluster.federation.options import AddressPolicy, QueuePolicy
 
 FOREVER: Final = -1
 FASTEST: Final = 10 * MILLISECOND  # between two attempts, whatever the file says
@@ -70,17 +70,28 @@ class FetchOptions(Options, frozen=True):
 
 
 class FetchPolicy(Struct, frozen=True, kw_only=True):
-    """One ``<local-queue-policy>``: queues that are read at the other side while they are read here."""
+    """One policy: queues that are read at the other side while they are read here, or addresses while they are bound.
 
-    queues: QueuePolicy
+    ``addresses``: with ``max_hops`` 0 messages may have come any way, as Artemis has it over AMQP.
+    """
+
+    queues: QueuePolicy | None = None
+    addresses: AddressPolicy | None = None
     options: FetchOptions
+
+    @property
+    def name(self) -> str:
+        """What the other side, and operators, call it."""
+        policy = self.queues or self.addresses
+        return "" if policy is None else policy.name
 
 
 class FederationEntry(Struct, frozen=True, kw_only=True):
-    """The ``<federation>`` of one connection."""
+    """The ``<federation>`` of one connection. ``remote``: what the other side is to fetch from here."""
 
     name: str
-    policies: tuple[FetchPolicy, ...]
+    policies: tuple[FetchPolicy, ...] = ()
+    remote: tuple[FetchPolicy, ...] = ()
 
 
 class AmqpConnectionOptions(Options, frozen=True):
@@ -114,7 +125,7 @@ class AmqpConnectionOptions(Options, frozen=True):
 class AmqpConnectionEntry(Struct, frozen=True, kw_only=True):
     """One connection of a configuration. ``places``: tried one after the other; ``mirror``: what it mirrors.
 
-    ``federation``: which queues are fetched from over it.
+    ``federation``: what is fetched over it, in either direction.
     """
 
     options: AmqpConnectionOptions

@@ -5,7 +5,8 @@ Of what it sends from a queue its consumer there tells (`QueueFeed.halted`); her
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from entrepot.base.environment import Instant
 from entrepot.cluster.address_filter import AddressFilter
@@ -18,6 +19,8 @@ from entrepot.cluster.link import State
 from entrepot.core.mirrors.identity import MIRROR
 
 MOVE_BACK: Final = f"let the other side take it, then entrepot queue move {PARKED} QUEUE; or purge it"
+NO_ROOM: Final = "there is no room here, so it gets no credit"
+MORE_ROOM: Final = "consumers here, or more room: max-size-bytes of the address, the memory limit"
 FROM_ADDRESS: Final = "fills it from the address of that name there"
 LOOK_THERE: Final = "look at the address there: is it made, and may the user consume?"
 
@@ -64,7 +67,8 @@ def _fetched(
     for key, wish in connection.wanted.wishes.items():
         if not isinstance(wish, FetchWish) or name not in (wish.fetch.where.name, wish.fetch.where.queue):
             continue
-        what = f"{who} fetches {wish.fetch.where.queue} by its policy {wish.fetch.policy}"
+        queue = wish.fetch.where.queue
+        what = f"{who} fetches {queue or wish.fetch.where.name} by its policy {wish.fetch.policy}"
         why = connection.refusals.why(key) or connection.refusals.why(f"federation {connector.entry.federation.name}")
         if state is not State.OPEN:
             lost = f": {connection.link.why}" if connection.link.why else ""
@@ -75,7 +79,38 @@ def _fetched(
         elif why:
             rows.append(_told(connector, state.value, "not-drawn", f"{what}: {why}", LOOK_THERE))
         else:
-            rows.append(_reading(connector, connection, key, what, "from the queue of that name there"))
+            source = f"from the {'queue' if queue else 'address'} of that name there"
+            rows.append(_reading(connector, connection, key, what, source))
+    return rows
+
+
+def obeyed(row: Mapping[str, Any], name: str) -> list[dict[str, object]]:
+    """Return what the federation of another broker, which ``row`` is about, fetches from there for ``name``."""
+    rows: list[dict[str, object]] = []
+    for one in row["fetches"]:
+        if name not in (one["address"], one["queue"]):
+            continue
+        what = one["queue"] or one["address"]
+        text = f"a policy of the broker {row['peer_id']}, {one['policy']}, fetches {what} from it"
+        code, remedy = "reading", ""
+        if one["why"]:
+            code, remedy, text = "not-drawn", LOOK_THERE, f"{text}: {one['why']}"
+        else:
+            text += f"; {one['received']:,} came"
+        if one["full"]:
+            code, remedy, text = "full", MORE_ROOM, f"{text}; {NO_ROOM}"
+        rows.append(
+            {
+                "connector": row["connector"],
+                "state": row["state"],
+                "code": code,
+                "text": text,
+                "remedy": remedy,
+                "source": "",
+                "received": one["received"],
+                "unacknowledged": 0,
+            }
+        )
     return rows
 
 
@@ -122,8 +157,8 @@ def _reading(
     text = f"{who} {source}; {received:,} came"
     remedy = ""
     if taking is not None and taking.withheld:
-        text += "; there is no room here, so it gets no credit"
-        remedy = "consumers here, or more room: max-size-bytes of the address, the memory limit"
+        text += f"; {NO_ROOM}"
+        remedy = MORE_ROOM
     row = _told(connector, "open", "full" if remedy else "reading", text, remedy)
     return {**row, "received": received}
 

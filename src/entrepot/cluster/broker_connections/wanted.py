@@ -59,7 +59,7 @@ class Wish:
 
 
 class FetchWish(Wish):
-    """A queue that is read at the other side, as a federation does."""
+    """A queue, or an address, that is read at the other side, as a federation does."""
 
     def __init__(self, fetch: Fetch) -> None:
         super().__init__(fetch.where.name, fetch.where.routing, "", False)
@@ -68,9 +68,7 @@ class FetchWish(Wish):
     @property
     def key(self) -> str:
         """Return what tells it from others of one connection."""
-        fetch = self.fetch
-        condition = f" where {fetch.selector}" if fetch.selector else ""
-        return f"fetch {fetch.where.name}::{fetch.where.queue}{condition} at {fetch.priority} for {fetch.policy}"
+        return self.fetch.called()
 
 
 class ControlWish(Wish):

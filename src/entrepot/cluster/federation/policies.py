@@ -15,7 +15,8 @@ from entrepot.model.address import MULTICAST
 from entrepot.protocols.artemis.convert import HOPS
 
 PREFIX: Final = "federated"
-_LIMIT: Final = re.compile(re.escape(HOPS) + r"\s*<\s*(\d+)")
+AMQP_HOPS: Final = "x-opt-amq-fed-hops"  # the annotation that counts them over AMQP
+_LIMIT: Final = re.compile(rf'(?:{re.escape(HOPS)}|"m\.{re.escape(AMQP_HOPS)}")\s*<\s*(\d+)')
 
 
 class Wish(Struct, frozen=True, kw_only=True):

@@ -10,8 +10,6 @@ from entrepot.config.artemis.federation_elements import NO_CLASS
 from entrepot.config.vocabulary import Does, Kind, Slot, obeyed, of_options, refused
 
 LATER: Final = "it is not built yet"
-OTHER_SIDE: Final = "write a <local-queue-policy> at the other side, or a <downstream> over CORE: docs/federation.md"
-OVER_CORE: Final = "write an <address-policy> over CORE: docs/federation.md"
 
 BROKER_CONNECTIONS: Final = Slot("broker-connections", ("broker-connections",))
 BROKER_CONNECTION_KINDS: Final = [
@@ -52,11 +50,11 @@ BROKER_CONNECTION_KINDS: Final = [
         "amqp-federation",
         obeyed("name:text"),
         Slot("local-queue-policy", ("amqp-queue-policy",), many=True),
-        Slot("remote-queue-policy", many=True, does=Does.REFUSED, why=LATER, remedy=OTHER_SIDE),
-        Slot("local-address-policy", many=True, does=Does.REFUSED, why=LATER, remedy=OVER_CORE),
-        Slot("remote-address-policy", many=True, does=Does.REFUSED, why=LATER, remedy=OVER_CORE),
+        Slot("remote-queue-policy", ("amqp-queue-policy",), many=True),
+        Slot("local-address-policy", ("amqp-address-policy",), many=True),
+        Slot("remote-address-policy", ("amqp-address-policy",), many=True),
         Slot("property", ("amqp-property",), many=True),
-        about="queues that are fetched from over the connection while they are read here",
+        about="what is fetched over the connection: `local` policies fetch from there to here, `remote` ones back",
     ),
     Kind(
         "amqp-queue-policy",
@@ -66,7 +64,18 @@ BROKER_CONNECTION_KINDS: Final = [
         Slot("exclude", ("federation-match",), many=True),
         Slot("property", ("amqp-property",), many=True),
         Slot("transformer", does=Does.REFUSED, why=NO_CLASS),
-        about="a `local-queue-policy`: queues that are read at the other side while they are read here",
+        about="a `local-queue-policy` or a `remote-queue-policy`: queues that are fetched from while they are read",
+    ),
+    Kind(
+        "amqp-address-policy",
+        obeyed("name:text auto-delete:flag=false auto-delete-delay:ms=0 auto-delete-message-count:number=0"),
+        obeyed("max-hops:number=0 enable-divert-bindings:flag=false"),
+        refused(NO_CLASS, "transformer-class-name:text"),
+        Slot("include", ("federation-match",), many=True),
+        Slot("exclude", ("federation-match",), many=True),
+        Slot("property", ("amqp-property",), many=True),
+        Slot("transformer", does=Does.REFUSED, why=NO_CLASS),
+        about="a `local-address-policy` or a `remote-address-policy`: addresses fetched from while a queue is bound",
     ),
     Kind(
         "amqp-property",

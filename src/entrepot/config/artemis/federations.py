@@ -159,8 +159,8 @@ class _Federation:
             auto_delete_delay_ms=int(bean.get("auto-delete-delay", HOUR_MS)),
             auto_delete_messages=int(bean.get("auto-delete-message-count", -1)),
             diverts=bool(bean.get("enable-divert-bindings", False)),
-            includes=_matches(bean, "include"),
-            excludes=_matches(bean, "exclude"),
+            includes=matches_of(bean, "include"),
+            excludes=matches_of(bean, "exclude"),
         )
 
     def _upstream(self, bean: Bean) -> UpstreamEntry | None:
@@ -260,10 +260,11 @@ def queue_policy_of(bean: Bean) -> QueuePolicy:
         name=bean.text("name"),
         priority=int(bean.get("priority-adjustment", LOWER)),
         federated=bool(bean.get("include-federated", False)),
-        includes=_matches(bean, "include"),
-        excludes=_matches(bean, "exclude"),
+        includes=matches_of(bean, "include"),
+        excludes=matches_of(bean, "exclude"),
     )
 
 
-def _matches(bean: Bean, name: str) -> tuple[Match, ...]:
+def matches_of(bean: Bean, name: str) -> tuple[Match, ...]:
+    """Return the patterns of a policy: its elements ``name``."""
     return tuple(Match(address=one.text("address-match"), queue=one.text("queue-match")) for one in bean.many(name))

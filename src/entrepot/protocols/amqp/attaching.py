@@ -68,10 +68,10 @@ def attach(session: AmqpSession, asked: Attach) -> None:
         else:
             _sender(session, asked)
     except (Refused, StorageError) as error:
-        _refuse(session, asked, error)
+        refuse(session, asked, error)
 
 
-def _refuse(session: AmqpSession, asked: Attach, error: EntrepotError) -> None:
+def refuse(session: AmqpSession, asked: Attach, error: EntrepotError) -> None:
     """Answer with a link that leads nowhere, and take it away."""
     answer = Attach(name=asked.name, handle=asked.handle, role=not asked.role)
     if asked.role:
@@ -109,7 +109,7 @@ def _sender(session: AmqpSession, asked: Attach) -> None:
 
         attach_mirror(session, asked, target)
         return
-    if _is_federation(asked):
+    if is_federation(asked):
         from entrepot.protocols.amqp.federating import attach_sender  # noqa: PLC0415 - few brokers are federated
 
         attach_sender(session, asked, target)
@@ -140,8 +140,8 @@ def _sender(session: AmqpSession, asked: Attach) -> None:
     link.replenish()
 
 
-def _is_federation(asked: Attach) -> bool:
-    """Return whether another broker asks for the link, to federate queues with those of this one."""
+def is_federation(asked: Attach) -> bool:
+    """Return whether another broker asks for the link, to federate with this one."""
     return any(word.startswith(FEDERATION) for word in asked.desired_capabilities)
 
 
@@ -179,7 +179,7 @@ def _reader(session: AmqpSession, asked: Attach) -> None:
         return
     if not isinstance(source, Source):
         raise AmqpRefused("a link from no source", NOT_ALLOWED, remedy="say where its messages come from")
-    if _is_federation(asked):
+    if is_federation(asked):
         from entrepot.protocols.amqp.federating import attach_reader  # noqa: PLC0415 - few brokers are federated
 
         attach_reader(session, asked, source)

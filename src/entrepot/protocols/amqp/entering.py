@@ -199,6 +199,7 @@ class Entering(AmqpConnection):
                 return
             self.authentic = True
             self.container_id = said.container_id
+            self.note_peer(said)
             if self.options.router and not self._is_served(said):
                 return
             if SOLE in said.desired_capabilities:
@@ -232,6 +233,11 @@ class Entering(AmqpConnection):
         if said.hostname:
             elsewhere.info["hostname"] = said.hostname
         raise elsewhere
+
+    def note_peer(self, said: Open) -> None:
+        """Keep who the peer is, if it is a broker of ours."""
+        node = (said.properties or {}).get(NODE)
+        self.node = node if isinstance(node, str) else ""
 
     def _open(self, more: dict[str, object]) -> None:
         """Say OPEN."""

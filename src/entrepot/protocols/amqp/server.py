@@ -212,7 +212,7 @@ class AmqpServerSession(Entering):
         ]  # fmt: skip
 
     def mirrors(self) -> list[dict[str, object]]:
-        """Return what an operator wants to know of the brokers that mirror themselves here over this connection."""
+        """Return what an operator wants to know of brokers that mirror themselves here, or have policies obeyed."""
         found: list[dict[str, object]] = []
         for session in self.channels.values():
             for link in session.links.values():
@@ -281,6 +281,9 @@ class AmqpServerSession(Entering):
 
     def _do(self, session: AmqpSession, performative: Composite) -> None:
         """Do one frame of a session. Raises Refused for what ends it."""
+        asked = session.asked
+        if asked is not None and asked.takes(performative):
+            return
         if isinstance(performative, Disposition):
             dispose(session, performative)
         elif isinstance(performative, Flow):
@@ -322,6 +325,9 @@ class AmqpServerSession(Entering):
 
     def _transfer(self, session: AmqpSession, transfer: Transfer, payload: bytes) -> None:
         session.next_incoming = (session.next_incoming + 1) & 0xFFFFFFFF
+        asked = session.asked
+        if asked is not None:
+            transfer.handle = asked.ours(transfer.handle)
         link = session.links.get(int(transfer.handle))
         if link is None:
             if int(transfer.handle) in session.quiet:

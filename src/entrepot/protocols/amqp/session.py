@@ -6,17 +6,19 @@ delivery-id. Answers to what came in are gathered to ranges, and written at the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.errors import EntrepotError
+from entrepot.base.errors import EntrepotError, Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import TEMPORARY_TOPIC_REMOVED, AddressFact
 from entrepot.core.queue.consumer import Consumer, Pause
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import MULTICAST
 from entrepot.protocols.amqp.codec import Encoder, Frame
+from entrepot.protocols.amqp.federated import Federated
 from entrepot.protocols.amqp.options import AmqpOptions
 from entrepot.protocols.amqp.performatives import (
     Accepted,
@@ -57,6 +59,37 @@ class Txn:
         self.bodies.clear()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Obeying:
+    """Carries out here what policies say that another broker brings (artemis.md 4.13). This one: none of them."""
+
+    def order(self, kind: str, said: dict[str, object]) -> None:
+        """Carry out one, from now on. Raises Refused."""
+        raise Refused("no policy of another broker is carried out here", remedy="write a local one at this broker")
+
+    def made(self, address: str, queue: str) -> None:
+        """There is a queue at the other broker, or ("") an address, that was asked for in vain."""
+
+    def end(self) -> None:
+        """The other broker has ended its federation, or is gone."""
+
+    def report(self) -> dict[str, object] | None:
+        """Return what an operator wants to know of it; None: nothing is carried out."""
+        return None
+
+
+class Asked:
+    """The links of one session that this side has asked for: the peer calls each by a handle of its own."""
+
+    def takes(self, performative: Composite) -> bool:
+        """Put our handle into a frame of the peer's; return whether it was the answer to what was asked, and done."""
+        raise NotImplementedError
+
+    def ours(self, handle: i64) -> i64:
+        """Return our handle of the link that the peer calls ``handle``."""
+        raise NotImplementedError
+
+
 class AmqpConnection(CommandSession[Frame]):
     """What a session asks of its connection."""
 
@@ -70,6 +103,13 @@ class AmqpConnection(CommandSession[Frame]):
         self.temporaries: dict[str, int] = {}  # dynamic nodes, and their routing types
         self.sent: i64 = 0
         self.federated: bool = False  # one of its sessions has the control link of a federation
+        self.federation: str = ""  # which this side begins
+        self.node: str = ""  # of the broker there, where it is one of ours
+        self.obeys: Callable[[AmqpSession, dict[str, object]], Obeying] | None = None  # makes what carries out policies
+
+    def other(self) -> str:
+        """Return who the broker there is, as it says so."""
+        return self.node or self.container_id
 
     def say(self, channel: i64, performative: Composite) -> None:
         """Write a frame."""
@@ -150,7 +190,10 @@ class Link:
         return ""
 
     def mirrors(self) -> dict[str, object] | None:
-        """Return what an operator wants to know of a link over which a broker mirrors itself here; None: it is none."""
+        """Return what an operator wants to know of a link by which another broker does something for this one.
+
+        It mirrors itself here, or has policies carried out. None: it is no such link.
+        """
         return None
 
     def relieved(self) -> None:
@@ -184,6 +227,9 @@ class AmqpSession:
         self.expected: i64 = -1  # the id of the delivery that comes next
         self.second: dict[int, None] = {}  # deliveries that came, were accepted, and whose sender settles last
         self.ended: bool = False
+        self.federated: Federated | None = None
+        self.asked: Asked | None = None
+        self.handles_theirs: i64 = begin.handle_max  # the highest handle that the peer takes
         self._first: i64 = -1  # deliveries to be answered: accepted and settled
         self._last: i64 = -1
         self._settles: bool = True

@@ -7,6 +7,7 @@ from typing import Any
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.broker_connections.connection import BrokerConnection
 from entrepot.cluster.broker_connections.connector import AmqpConnector
+from entrepot.cluster.broker_connections.obeying import Obeyed
 from entrepot.cluster.broker_connections.options import (
     AmqpConnectionEntry,
     AmqpConnectionOptions,
@@ -48,6 +49,7 @@ class Called(Dialling):
         self.near = Rig(near or {}, seed=1)
         self.far = Rig(far or {}, seed=2)
         self.server_options = AmqpOptions()
+        self.said_there: list[str] = []
         made = AmqpConnectionOptions(**{"name": "A", "retry_interval": SECOND, **options})
         self.entry = AmqpConnectionEntry(
             options=made, places=(PLACE,), elements=elements, mirror=mirror, federation=federation
@@ -75,7 +77,9 @@ class Called(Dialling):
             self.connector.connection.link.check()
 
     def answer(self, far: End, attempt: int) -> AmqpServerSession:
-        return AmqpServerSession(far, self.far.broker, self.server_options, attempt, "near")
+        session = AmqpServerSession(far, self.far.broker, self.server_options, attempt, "near")
+        session.obeys = lambda of, said: Obeyed(of, said, lambda who, what: self.said_there.append(what))
+        return session
 
     # -- messages ------------------------------------------------------------------------------------------------------
 

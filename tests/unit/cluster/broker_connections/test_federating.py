@@ -58,13 +58,13 @@ def test_when_it_ends_it_hears_nothing_more() -> None:
     pair = Federated(start=False)
     wishes: dict[str, Wish] = {}
     assert pair.entry.federation is not None
-    federating = Federating(pair.near.broker, pair.entry.federation, wishes, lambda: None)
-    federating.begin()
+    federating = Federating(pair.near.broker, "F", wishes, lambda: None)
+    federating.add(pair.entry.federation.policies[0])
     pair.read()
-    assert list(wishes) == ["federation F", "fetch Q::Q at -1 for p"]
+    assert list(wishes) == ["fetch Q::Q at -1 for p"]
     federating.end()
     pair.read(queue="Q")
-    assert list(wishes) == ["federation F", "fetch Q::Q at -1 for p"], "whoever had them clears them"
+    assert list(wishes) == ["fetch Q::Q at -1 for p"], "whoever had them clears them"
 
 
 def bodies(taker: Taker) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, Element, FetchOptions, MirrorOptions, Way
-from entrepot.cluster.federation.options import Match, QueuePolicy
+from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy
 from entrepot.config.artemis.amqp_federations import WITHOUT_EFFECT
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, changes
@@ -90,8 +90,9 @@ def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -
         (text('<mirror sync="true"/>'), "sync"),
         (text('<mirror durable="false"/>'), "durable"),
         (text('<mirror queue-creation="perhaps"/>'), "queue-creation"),
-        (text(fed("<remote-queue-policy name='r'/>")), "<remote-queue-policy> is refused: it is not built yet"),
-        (text(fed("<local-address-policy name='r'/>")), "<local-address-policy> is refused: it is not built yet"),
+        (text(fed("<remote-queue-policy name='r'><transformer/></remote-queue-policy>")), "a Java class"),
+        (text(fed("<local-address-policy name='r' max-hops='-1'/>")), "max-hops is -1"),
+        (text(fed("<remote-address-policy name='r'><include queue-match='q'/></remote-address-policy>")), "no queues"),
         (text(fed("<local-queue-policy/>")), "a policy has no name"),
         (text(fed(POLICY + POLICY)), "there is a policy 'p' already"),
         (text(fed('<property key="amqpCredits" value="0"/>' + POLICY)), "amqpCredits is 0"),
@@ -119,7 +120,41 @@ def test_a_federation_is_as_it_is_written() -> None:
     assert found is not None
     (one,) = found.policies
     assert (found.name, one.options.credit, one.options.credit_low) == ("F", 20, 5)
+    assert one.queues is not None
     assert (one.queues.priority, one.queues.federated, one.queues.selectors) == (3, True, False)
+
+
+def test_policies_are_of_queues_and_of_addresses_on_either_side() -> None:
+    inside = (
+        '<local-address-policy name="p" auto-delete="true" auto-delete-delay="7" auto-delete-message-count="-1" '
+        'max-hops="2" enable-divert-bindings="true"><include address-match="T.#"/><exclude address-match="T.x"/>'
+        "</local-address-policy>"
+        '<remote-queue-policy name="p"/><remote-address-policy name="r"/>' + POLICY
+    )
+    found = entry(fed(inside)).federation
+    assert found is not None
+    assert [(one.name, one.queues is not None) for one in found.policies] == [("p", True), ("p", False)]
+    assert [(one.name, one.queues is not None) for one in found.remote] == [("p", True), ("r", False)]
+    assert found.policies[1].addresses == AddressPolicy(
+        name="p",
+        max_hops=2,
+        auto_delete=True,
+        auto_delete_delay_ms=7,
+        auto_delete_messages=-1,
+        diverts=True,
+        includes=(Match(address="T.#"),),
+        excludes=(Match(address="T.x"),),
+    )
+    assert found.remote[1].addresses == AddressPolicy(
+        name="r", auto_delete=False, auto_delete_delay_ms=0, auto_delete_messages=0
+    )
+
+
+def test_addresses_that_go_round_are_said() -> None:
+    two = '<local-address-policy name="l"{0}/><remote-address-policy name="r"{0}/>'
+    (what,) = said(read(document(text(fed(two.format(""))))), Severity.WARNING)
+    assert "by 'l' and, the other way, by 'r': each side wants them as long as the other one does" in what
+    assert said(read(document(text(fed(two.format(' max-hops="1"'))))), Severity.WARNING) == []
 
 
 def test_a_property_without_effect_is_said() -> None:

@@ -8,19 +8,19 @@ from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.protocols.amqp import performatives as said
 from entrepot.protocols.amqp.calling.federating import Fetch
-from entrepot.protocols.amqp.federating import (
+from entrepot.protocols.amqp.federated import (
     ADDRESS_NAME,
     CONTROL,
     EVENTS,
     MISSING_CHARACTERS,
+    OPERATION,
     PRIORITY,
     QUEUE_NAME,
     QUEUES,
-    TOLD_A_TURN,
     VERSION,
-    Control,
-    Events,
+    control_message,
 )
+from entrepot.protocols.amqp.federating import TOLD_A_TURN, Control, Events
 from entrepot.protocols.amqp.naming import filters_of
 
 from .test_rights import UNAUTHORIZED, World
@@ -57,7 +57,7 @@ def test_a_control_link_says_that_this_is_a_federation() -> None:
     answer = control(client)
     assert answer.offered_capabilities == [CONTROL]
     assert answer.properties is not None
-    assert answer.properties[VERSION] == 1
+    assert answer.properties[VERSION] == 2
     assert answer.target is not None
     control(client, handle=3)
     assert "has the control link of a federation already" in why(client)
@@ -126,12 +126,13 @@ def test_names_that_are_waited_for_are_bounded() -> None:
         fetch(client, "n" * 8_996 + f"{number:04}", handle=10 + number)
     client.take(said.Detach)
     (link,) = [link for link in client.session.channels[0].links.values() if isinstance(link, Control)]
-    assert len(link.missing) == MISSING_CHARACTERS // 9_000
+    missing = link.federated.missing
+    assert len(missing) == MISSING_CHARACTERS // 9_000
     for number in (0, 119):
         client.hub.fill("n" * 8_996 + f"{number:04}", "x")
     client.hub.turn()
     assert [str(told[QUEUE_NAME])[-4:] for told in client.bodies()] == ["0000"]
-    assert link.characters == (len(link.missing)) * 9_000
+    assert link.federated.characters == len(missing) * 9_000
 
 
 def test_many_queues_that_are_made_are_told_over_turns() -> None:
@@ -144,12 +145,13 @@ def test_many_queues_that_are_made_are_told_over_turns() -> None:
         client.hub.fill(name, "x")
     client.hub.turn()
     (events,) = [link for link in client.session.channels[0].links.values() if isinstance(link, Events)]
-    assert len(events.due) == len(names)
-    events.credit = 10_000
-    events.tell()
-    assert len(events.due) == 10
+    telling = events.telling
+    assert len(telling.due) == len(names)
+    telling.credit = 10_000
+    telling.tell()
+    assert len(telling.due) == 10
     client.hub.turn()
-    assert not events.due
+    assert not telling.due
     assert {str(told[QUEUE_NAME]) for told in client.bodies()} == set(names)
 
 
@@ -158,15 +160,16 @@ def test_who_may_not_read_hears_nothing_of_a_queue() -> None:
     guest = world.amqp("app")
     link = Control(guest.session.channels[0], said.Attach(name="c"), "f")
     guest.session.channels[0].links[0] = link
+    guest.session.channels[0].federated = link.federated
     for handle, name in enumerate(("secret", "secret.that.is.not"), 5):  # one is there
         ask(guest, name, handle)
         refused = guest.take(said.Detach)[-1].error
         assert refused is not None
         assert refused.condition == UNAUTHORIZED, name
-    assert not link.missing
+    assert not link.federated.missing
     ask(guest, "open.that.is.not", 7)
     assert "amqp:not-found" in why(guest)
-    assert list(link.missing) == ["open.that.is.not"]
+    assert list(link.federated.missing) == ["open.that.is.not"]
 
 
 def test_a_queue_of_another_address_is_none() -> None:
@@ -177,14 +180,16 @@ def test_a_queue_of_another_address_is_none() -> None:
     assert "there is no queue 'Q' of the address 'other'" in why(client)
 
 
-def test_addresses_and_policies_to_carry_out_are_refused_by_name() -> None:
-    client = Client(Hub())
-    control(client)
-    fetch(client, desired_capabilities=["AMQ_FEDERATION_ADDRESS_RECEIVER"])
-    assert "amqp:not-implemented" in why(client)
-    client.send(encoded({"policy-name": "p"}))
-    client.hub.turn()
-    assert "has a policy that this broker is to carry out" in why(client)
+def test_what_is_no_command_and_what_nobody_carries_out_ends_the_control_link() -> None:
+    for octets, reason in (
+        (encoded({"policy-name": "p"}), "has no annotation x-opt-amq-federation-op-type"),
+        (control_message(OPERATION, "ADD_QUEUE_POLICY", {"policy-name": "p"}), "no policy of another broker"),
+    ):
+        client = Client(Hub())
+        control(client)
+        client.send(octets)
+        client.hub.turn()
+        assert reason in why(client)
 
 
 def test_who_may_not_send_to_the_federation_may_not_federate() -> None:

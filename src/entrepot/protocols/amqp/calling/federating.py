@@ -1,42 +1,141 @@
-"""The links of a federation from the side that dialled: one that says it is one, and others that read queues. [C]"""
+"""The links of a federation from the side that fetches, and those by which the side that dialled orders it. [C]"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import InvalidDestination
-from entrepot.model.address import ANYCAST, Destination
+from entrepot.model.address import ANYCAST, MULTICAST, Destination
+from entrepot.model.message import Message
+from entrepot.protocols.amqp.calling.port import CallerPort
 from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.taking import Taking
-from entrepot.protocols.amqp.convert import Arrived
-from entrepot.protocols.amqp.federating import CONTROL, POLICY, PRIORITY, QUEUES, SPOKEN, VERSION
+from entrepot.protocols.amqp.convert import AMQP_LANGUAGE, Arrived, sections_of
+from entrepot.protocols.amqp.federated import (
+    ADDRESSES,
+    CAME_FROM,
+    CONTROL,
+    EVENTS,
+    HOPS,
+    HOPS_OF_CORE,
+    NAME,
+    POLICY,
+    PRIORITY,
+    QUEUES,
+    SOURCE,
+    SPOKEN,
+    VERSION,
+    Federated,
+)
+from entrepot.protocols.amqp.federating import Telling, say_settled
 from entrepot.protocols.amqp.large import LargeArrival
-from entrepot.protocols.amqp.naming import QUEUE, SELECTOR, TEMPORARY_TOPIC, TOPIC
+from entrepot.protocols.amqp.naming import NO_LOCAL, QUEUE, SELECTOR, TEMPORARY_TOPIC, TOPIC
 from entrepot.protocols.amqp.performatives import Attach, Modified, Source, Target
 from entrepot.protocols.amqp.primitives import INT_4, Described, Exact
+from entrepot.protocols.amqp.sections import MESSAGE_ANNOTATIONS, map_in, write_table
 from entrepot.protocols.amqp.session import AmqpSession
 
 FILTER: Final = "jms-selector"
+LOCAL: Final = "no-local"
 DETACHED: Final = "link-detach"
+HOPS_MOST: Final = (1 << 31) - 1
 
 
 class ControlSending(Sending):
-    """The link by which a connection is one of a federation; nothing goes over it."""
+    """The link by which a connection is one of a federation. ``orders``: policies that the peer is to carry out."""
+
+    def __init__(
+        self, session: AmqpSession, name: str, handle: i64, port: CallerPort, under_way: dict[int, Sending]
+    ) -> None:
+        super().__init__(session, name, handle, port, under_way)
+        self.version: int = 1  # of the peer
+        self.orders: list[bytes] = []
 
     def asked(self, said: Attach) -> None:
         """Ask for a node that takes commands."""
         said.source = Source()
         said.target = Target(dynamic=True, capabilities=[TEMPORARY_TOPIC], expiry_policy=DETACHED)
         said.desired_capabilities = [CONTROL]
-        said.properties = {VERSION: Exact(INT_4, SPOKEN)}
+        said.properties = {VERSION: Exact(INT_4, SPOKEN), NAME: self.session.connection.federation}
 
     def objection(self, said: Attach) -> str:
         """Return why what the peer attached is no end of such a link."""
+        version = (said.properties or {}).get(VERSION)
+        self.version = version if isinstance(version, int) else 1
         if CONTROL in said.offered_capabilities:
             return ""
         return "the other side takes no federation: is it an Artemis, or a broker of this program?"
+
+    def order(self, orders: list[bytes]) -> str:
+        """Have policies carried out there, as soon as the peer takes them; return why it cannot, "" where it can."""
+        most = int(self.session.connection.frame_max) - COMMAND_HEAD
+        for octets in orders:
+            if len(octets) > most:
+                return f"a policy has {len(octets)} octets, and the other side takes frames of {most}: write several"
+        self.orders += orders
+        self.say_orders()
+        return ""
+
+    def say_orders(self) -> None:
+        """Say them, as far as the peer takes them."""
+        while self.orders and self.credit > 0 and self.session.window > 0:
+            self.credit -= 1
+            self.count += 1
+            say_settled(self, self.orders.pop(0))
+
+    def relieved(self) -> None:
+        """The session takes frames again."""
+        super().relieved()
+        self.say_orders()
+
+
+COMMAND_HEAD: Final = 64  # octets of a frame before what it carries
+
+
+class EventsSending(Sending):
+    """The link over which the peer, which fetches from here, is told what was made that it asked for in vain."""
+
+    def __init__(
+        self, session: AmqpSession, name: str, handle: i64, port: CallerPort, under_way: dict[int, Sending]
+    ) -> None:
+        super().__init__(session, name, handle, port, under_way)
+        self.telling: Telling | None = None
+
+    def asked(self, said: Attach) -> None:
+        """Ask for a node that takes events."""
+        said.source = Source()
+        said.target = Target(dynamic=True, capabilities=[TEMPORARY_TOPIC], expiry_policy=DETACHED)
+        said.desired_capabilities = [EVENTS]
+
+    def begin(self, federated: Federated) -> None:
+        """Tell from now on."""
+        self.telling = telling = Telling(self, federated)
+        telling.begin()
+
+    def allowed(self) -> None:
+        """The peer takes more, or the session takes frames again."""
+        telling = self.telling
+        if telling is not None:
+            telling.credit = self.credit
+            before = telling.count
+            telling.tell()
+            self.count += telling.count - before
+            self.credit = telling.credit
+
+    def relieved(self) -> None:
+        """The session takes frames again."""
+        super().relieved()
+        self.allowed()
+
+    def end(self, last_delivered: i64) -> None:
+        """Nothing more is told."""
+        super().end(last_delivered)
+        telling, self.telling = self.telling, None
+        if telling is not None:
+            telling.end()
 
 
 class Fetch:
@@ -53,6 +152,15 @@ class Fetch:
         self.credit: int = credit
         self.low: int = low
 
+    def called(self) -> str:
+        """Return what tells it from others of one connection."""
+        condition = f" where {self.selector}" if self.selector else ""
+        return f"fetch {self.where.name}::{self.where.queue}{condition} at {self.priority} for {self.policy}"
+
+    def link(self, session: AmqpSession, name: str, handle: i64) -> Fetching:
+        """Return the link for it. Raises Refused where messages can go nowhere."""
+        return Fetching(session, name, handle, self)
+
     def source(self, outcomes: list[str]) -> Source:
         """Return where it is read."""
         where = self.where
@@ -66,6 +174,45 @@ class Fetch:
         if self.selector:
             source.filter = {FILTER: Described(SELECTOR[1], self.selector)}
         return source
+
+
+class AddressFetch(Fetch):
+    """An address that is read there, by the queue ``there``; ``ends``: when the other side may delete that.
+
+    ``hops``: messages that crossed so many federations are not fetched; 0: however many.
+    """
+
+    def __init__(
+        self, address: str, there: str, hops: int, ends: dict[str, object], policy: str, credit: int, low: int
+    ) -> None:
+        super().__init__(Destination(address, MULTICAST), selector_of(hops), 0, policy, credit, low)
+        self.there: str = there
+        self.ends: dict[str, object] = ends
+
+    def called(self) -> str:
+        """Return what tells it from others of one connection: an address is read once, whatever policies mean it."""
+        return f"fetch {self.where.name} by {self.there}"
+
+    def link(self, session: AmqpSession, name: str, handle: i64) -> Fetching:
+        """Return the link for it. Raises Refused where messages can go nowhere."""
+        return AddressFetching(session, name, handle, self)
+
+    def source(self, outcomes: list[str]) -> Source:
+        """Return where it is read: without what came from here."""
+        source = super().source(outcomes)
+        source.address = f"{self.where.name}::{self.there}"
+        filters = source.filter or {}
+        filters[LOCAL] = Described(NO_LOCAL[1], "NoLocalFilter{}")
+        source.filter = filters
+        return source
+
+
+def selector_of(hops: int) -> str:
+    """Return what lets through messages that crossed fewer than ``hops`` federations, as Artemis writes it."""
+    if hops <= 0:
+        return ""
+    parts = (f'"m.{HOPS}"', HOPS_OF_CORE)
+    return "(" + " AND ".join(f"({name} IS NULL OR {name}<{hops})" for name in parts) + ")"
 
 
 class Fetching(Taking):
@@ -94,6 +241,52 @@ class Fetching(Taking):
 
     def _send(self, arrived: Arrived, transaction: bytes | None, large: LargeArrival | None) -> bool:
         """Put it into the queue here. Raises Refused: it is gone, and nobody here wants the message."""
-        if self.fetch.where.queue not in self.broker.table.queues:
-            raise InvalidDestination(f"the queue {self.fetch.where.queue} is gone here")
+        queue = self.fetch.where.queue
+        if queue and queue not in self.broker.table.queues:
+            raise InvalidDestination(f"the queue {queue} is gone here")
         return super()._send(arrived, transaction, large)
+
+
+class AddressFetching(Fetching):
+    """A link that reads an address there into the address of that name here."""
+
+    def __init__(self, session: AmqpSession, name: str, handle: i64, fetch: AddressFetch) -> None:
+        """Raises Refused where messages can go nowhere."""
+        super().__init__(session, name, handle, fetch)
+        self.ends: dict[str, object] = fetch.ends
+
+    def asked(self, said: Attach) -> None:
+        """Ask as a federation."""
+        said.desired_capabilities = [ADDRESSES]
+        said.properties = {SOURCE: self.ends, POLICY: self.fetch.policy}
+
+    def objection(self, said: Attach) -> str:
+        """Return why what the peer attached is no end of such a link."""
+        return "" if ADDRESSES in said.offered_capabilities else "the other side does not federate its addresses"
+
+    def _send(self, arrived: Arrived, transaction: bytes | None, large: LargeArrival | None) -> bool:
+        """Send it to the address here, one hop farther. Raises Refused, StorageError."""
+        step(arrived.message, self.connection.other())
+        return super()._send(arrived, transaction, large)
+
+
+def step(message: Message, peer: str) -> None:
+    """Note in ``message`` that it crossed one more federation, and came from ``peer``. Raises MalformedFrame."""
+    sections = sections_of(message)
+    raw = message.raw
+    entries: dict[str, object] = {}
+    for key, value in map_in(raw, sections.annotations_at, typed=True).items():
+        entries[str(key)] = value
+    before = 0
+    for name in (f"m.{HOPS}", HOPS_OF_CORE):
+        said = AMQP_LANGUAGE.fact(message, name)
+        if isinstance(said, int):
+            before = max(before, said)
+    entries[HOPS] = Exact(INT_4, min(before + 1, HOPS_MOST))
+    entries[CAME_FROM] = peer
+    behind = sections.annotations_end if sections.annotations_at >= 0 else message.body_at
+    out = BytesWriter()
+    out.write(raw[: message.body_at])
+    write_table(out, MESSAGE_ANNOTATIONS, entries, True)
+    out.write(raw[behind:])
+    message.raw = out.getvalue()

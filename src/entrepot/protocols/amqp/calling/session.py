@@ -1,8 +1,7 @@
 """One connection of AMQP from the side that dialled it: SASL, OPEN, one session, and links in both directions. [C]
 
 What it shares with a connection that was accepted it has from that: frames, the session, how messages come. What
-differs stands here: this side speaks first, names the links, and hears of the end of each. The peer calls a link by a
-handle of its own; here a link is known by ours.
+differs stands here: this side speaks first, names the links, and hears of the end of each (`Asking`).
 """
 
 from __future__ import annotations
@@ -15,20 +14,19 @@ from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.errors import AccessDenied, EntrepotError, ProtocolViolation, Refused
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import Destination
-from entrepot.protocols.amqp.calling.federating import Fetch, Fetching
+from entrepot.protocols.amqp.calling.asking import HANDLES, Asking, said_in
+from entrepot.protocols.amqp.calling.federating import Fetch
 from entrepot.protocols.amqp.calling.port import CallerPort
 from entrepot.protocols.amqp.calling.sending import Sending
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.codec import FRAME_OCTETS_MIN, PROTOCOL_AMQP, PROTOCOL_SASL, Frame, header
-from entrepot.protocols.amqp.entering import ASKED, DOUBTED, GREETED, NODE, OPENED, PROVED, SASL_OK, SHOWN
+from entrepot.protocols.amqp.entering import ASKED, DOUBTED, GREETED, OPENED, PROVED, SASL_OK, SHOWN
 from entrepot.protocols.amqp.options import ANONYMOUS, EXTERNAL, PLAIN, AmqpOptions
 from entrepot.protocols.amqp.performatives import (
     Accepted,
-    Attach,
     Begin,
     Close,
     Composite,
-    Detach,
     Disposition,
     End,
     Error,
@@ -45,10 +43,9 @@ from entrepot.protocols.amqp.performatives import (
     SaslResponse,
     Source,
     Target,
-    Transfer,
 )
 from entrepot.protocols.amqp.server import AmqpServerSession
-from entrepot.protocols.amqp.session import RECEIVER, SENDER, WINDOW, AmqpSession, Link
+from entrepot.protocols.amqp.session import RECEIVER, SENDER, WINDOW, AmqpSession
 from entrepot.protocols.amqp.settling import covered_of
 from entrepot.protocols.sasl import NONCE_OCTETS, SCRAM, Proof, initial_response
 from entrepot.protocols.serving.life import ENTER, LEAVING, SERVING, following
@@ -56,9 +53,6 @@ from entrepot.protocols.serving.outlet import Source as Writing
 from entrepot.protocols.session import Shell
 
 CHANNEL: Final = 0
-OUTCOMES: Final = ["amqp:accepted:list", "amqp:rejected:list", "amqp:released:list", "amqp:modified:list"]
-UNSETTLED: Final = 0  # snd-settle-mode: each message is answered
-HANDLES: Final = 65_535  # links at once, of which a broker opens one for each queue
 
 
 class Login:
@@ -93,13 +87,10 @@ class AmqpCaller(AmqpServerSession):
         self.port: CallerPort = port
         self.login: Login = login
         self.session: AmqpSession | None = None
-        self.node: str = ""  # of the broker there, where it is one of ours
         self.product: str = ""
         self.under_way: dict[int, Sending] = {}
         self._proving: Proof | None = None
-        self._named: dict[str, Link] = {}  # links that the peer has not answered
-        self._handles: dict[int, int] = {}  # its handle -> ours
-        self._handle: i64 = 0
+        self.asking: Asking | None = None
         self._lost: bool = False
         self.outlet.add_source(_Paced(self))
         self.step = ASKED
@@ -130,7 +121,7 @@ class AmqpCaller(AmqpServerSession):
         elif isinstance(performative, Open) and self.step == GREETED:
             self._met(performative)
         elif isinstance(performative, Close):
-            self.end("the peer closes the connection" + _said(performative.error))
+            self.end("the peer closes the connection" + said_in(performative.error))
         elif performative is not None:
             raise ProtocolViolation("a frame came before the connection was opened, or one of another protocol")
 
@@ -198,9 +189,8 @@ class AmqpCaller(AmqpServerSession):
             raise ProtocolViolation(f"a max-frame-size of {said.max_frame_size} is below {FRAME_OCTETS_MIN}")
         self.frame_max = min(said.max_frame_size, i64(self.options.frame_octets_max))
         self.container_id = said.container_id
-        properties = said.properties or {}
-        node, product = properties.get(NODE), properties.get("product")
-        self.node = node if isinstance(node, str) else ""
+        self.note_peer(said)
+        product = (said.properties or {}).get("product")
         self.product = product if isinstance(product, str) else ""
         if said.idle_time_out > 0:
             self.beat_send = max(said.idle_time_out // 2, i64(1)) * MILLISECOND
@@ -236,6 +226,7 @@ class AmqpCaller(AmqpServerSession):
             raise ProtocolViolation("a session was begun that nobody asked for")
         session = AmqpSession(self, CHANNEL, said)
         self.session = session
+        session.asked = self.asking = Asking(session, 0, min(session.handles_theirs, i64(HANDLES)), True)
         self.channels[int(channel)] = session
         self.port.opened()
 
@@ -243,38 +234,18 @@ class AmqpCaller(AmqpServerSession):
         """The peer closes the connection."""
         if self.life < LEAVING:
             self.say(0, Close())
-        self.end("the peer closes the connection" + _said(said.error))
+        self.end("the peer closes the connection" + said_in(said.error))
 
     def _do(self, session: AmqpSession, performative: Composite) -> None:
         """Do one frame of the session. Raises Refused for what ends it."""
-        if isinstance(performative, Attach):
-            self._attached(session, performative)
-            return
-        if isinstance(performative, Disposition):
-            if performative.role == RECEIVER:
-                self._disposed(performative)
-            return
+        if isinstance(performative, Disposition) and performative.role == RECEIVER:
+            self._disposed(performative)
+            if not session.unsettled:  # of what the peer reads by itself
+                return
         if isinstance(performative, End):
-            self.end("the peer ends the session" + _said(performative.error))
+            self.end("the peer ends the session" + said_in(performative.error))
             return
-        if isinstance(performative, Flow):
-            if performative.handle >= 0:
-                performative.handle = self._ours(performative.handle)
-        elif isinstance(performative, Detach):
-            theirs = int(performative.handle)
-            performative.handle = self._ours(performative.handle)
-            self._handles.pop(theirs, None)
-            link = session.links.get(int(performative.handle))
-            if link is not None:
-                _tell_why(link, performative.error)
         super()._do(session, performative)
-
-    def _transfer(self, session: AmqpSession, transfer: Transfer, payload: bytes) -> None:
-        transfer.handle = self._ours(transfer.handle)
-        super()._transfer(session, transfer, payload)
-
-    def _ours(self, handle: i64) -> i64:
-        return self._handles.get(int(handle), -2)  # -2: none of ours, which the session then says
 
     def _end(self, session: AmqpSession, error: EntrepotError) -> None:
         """The session cannot go on, and the connection has no other."""
@@ -289,12 +260,12 @@ class AmqpCaller(AmqpServerSession):
 
         ``routing``: of what is read here, at ``source``; ``kind``: of the link. Call it while the session is open.
         """
-        session = self.session
+        session, asking = self.session, self.asking
         assert session is not None
-        link = kind(session, name, self._next_handle(), self.port, self.under_way)
+        assert asking is not None
+        link = kind(session, name, asking.next_handle(), self.port, self.under_way)
         link.routing = routing
-        target = Target(address=address, capabilities=capabilities)
-        self._attach(link, SENDER, Source(address=source), target)
+        asking.attach(link, SENDER, Source(address=source), Target(address=address, capabilities=capabilities))
         return link
 
     def take_from(
@@ -303,66 +274,11 @@ class AmqpCaller(AmqpServerSession):
         """Attach a link over which what is at ``address`` there comes to ``where``, or as ``fetch`` says.
 
         Call it while the session is open. The link of a ``fetch`` comes behind the control link of its federation.
-        Raises Refused.
+        Raises Refused, LimitExceeded.
         """
-        session = self.session
-        assert session is not None
-        if fetch is None:
-            link = Taking(session, name, self._next_handle(), where)
-            source = Source(address=address, capabilities=capabilities, outcomes=OUTCOMES)
-            target = Target(address=where.name)
-        else:
-            link = Fetching(session, name, self._next_handle(), fetch)
-            source = fetch.source(OUTCOMES)
-            target = Target(address=source.address)
-        self._attach(link, RECEIVER, source, target)
-        return link
-
-    def _next_handle(self) -> i64:
-        """Return a handle that no link has, or had a moment ago."""
-        session = self.session
-        assert session is not None
-        while int(self._handle) in session.links or int(self._handle) in session.quiet:
-            self._handle = (self._handle + 1) % HANDLES
-        return self._handle
-
-    def _attach(self, link: Link, role: bool, source: Source, target: Target) -> None:
-        link.session.links[int(link.handle)] = link
-        self._named[link.name] = link
-        asked = Attach(name=link.name, handle=link.handle, role=role, source=source, target=target)
-        asked.snd_settle_mode = UNSETTLED
-        if role == SENDER:
-            asked.initial_delivery_count = 0
-        if isinstance(link, (Sending, Taking)):
-            link.asked(asked)
-        link.session.say(asked)
-
-    def _attached(self, session: AmqpSession, said: Attach) -> None:
-        """The peer has the other end, or none: then it detaches the link at once, and says why."""
-        link = self._named.pop(said.name, None)
-        if link is None:
-            raise ProtocolViolation(f"the peer attaches a link {said.name[:80]!r} that nobody asked for")
-        self._handles[int(said.handle)] = int(link.handle)
-        if int(link.handle) not in session.links:
-            return  # it is not wanted any more: its end was said
-        if isinstance(link, Sending):
-            if said.target is not None:
-                objection = link.objection(said)
-                if objection:
-                    link.close()
-                    link.owner.ended(objection)
-                    return
-                link.live = True
-                link.most = max(said.max_message_size, i64(0))
-                link.owner.attached()
-        elif isinstance(link, Taking) and said.source is not None and not link.closing:
-            objection = link.objection(said)
-            if objection:
-                link.close(objection)
-                return
-            link.count = max(said.initial_delivery_count, i64(0))
-            link.owner.attached()
-            link.replenish()
+        asking = self.asking
+        assert asking is not None
+        return asking.take_from(name, address, capabilities, where, fetch)
 
     # -- what became of messages ---------------------------------------------------------------------------------------
 
@@ -440,7 +356,7 @@ def _tell(port: CallerPort, number: i64, state: Composite | None) -> None:
         port.accepted(number)
     elif isinstance(state, Rejected):
         error = state.error
-        port.rejected(number, error.condition if isinstance(error, Error) else "", _said(error).removeprefix(": "))
+        port.rejected(number, error.condition if isinstance(error, Error) else "", said_in(error).removeprefix(": "))
     elif isinstance(state, Modified):
         if state.undeliverable_here:
             port.rejected(number, "", "it cannot be delivered there")
@@ -448,18 +364,3 @@ def _tell(port: CallerPort, number: i64, state: Composite | None) -> None:
             port.returned(number, state.delivery_failed)
     else:
         port.returned(number, not isinstance(state, Released) and state is not None)
-
-
-def _said(error: Composite | None) -> str:
-    """Return what an error of the peer says, behind a colon; "" for none."""
-    if not isinstance(error, Error):
-        return ""
-    return f": {error.description or error.condition}"
-
-
-def _tell_why(link: Link, error: Composite | None) -> None:
-    why = _said(error)
-    if why and isinstance(link, (Sending, Taking)):
-        link.why = f"the other side has closed the link{why}"
-    if isinstance(link, Sending) and isinstance(error, Error):
-        link.condition = error.condition

@@ -49,6 +49,7 @@ class Taking(Incoming):
         self.received: i64 = 0
         self.closing: bool = False  # nothing more is taken; answers are still to be given
         self.over: bool = False
+        self.stays: bool = False  # it ends with its connection alone: the other side is not told that nobody wants it
 
     def asked(self, said: Attach) -> None:
         """Say in ``said``, which asks the peer for its end, what else is wanted."""
@@ -101,7 +102,8 @@ class Taking(Incoming):
         if session.links.pop(int(self.handle), None) is not None:
             session.quiet[int(self.handle)] = None
             session.answer()
-            session.say(Detach(handle=self.handle, closed=True))
+            if not self.stays:
+                session.say(Detach(handle=self.handle, closed=True))
         self.end(0)
         self._is_over(why)
 

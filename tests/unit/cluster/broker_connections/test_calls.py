@@ -1,0 +1,59 @@
+"""A file that is read anew: federations that are other ones, or are gone, and what waits for them at the other side."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from entrepot.cluster.broker_connections.calls import Calls
+from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, FederationEntry, FetchPolicy
+from entrepot.core.queue.consumer import INCOMING_BRIDGE
+from entrepot.model import address as names
+
+from .test_obeying import World, addresses, bodies, queues
+
+
+class Followed(World):
+    """``near`` reads its file anew."""
+
+    def follow(self, *entries: AmqpConnectionEntry) -> None:
+        calls = Calls(())
+        calls.connectors.append(self.connector)
+        made = calls.follow(entries, int(self.near.now))
+        self.pass_ms(100)
+        for one in made:
+            self.connector = one
+            self.start()
+        self.pass_ms(100)
+
+    def with_policies(self, *local: FetchPolicy, remote: tuple[FetchPolicy, ...] = ()) -> AmqpConnectionEntry:
+        return replace(self.entry, federation=FederationEntry(name="F", policies=local, remote=remote))
+
+
+def test_a_policy_that_is_added_or_taken_out_counts_from_then_on() -> None:
+    world = Followed(local=(queues(),))
+    world.far.broker.addresses.queues.need(names.parse_one("Q", names.ANYCAST))
+    reader = world.read(world.near)
+    assert [int(one.kind) for one in world.far.queue("Q").roster.consumers] == [INCOMING_BRIDGE]
+    world.follow(world.with_policies(remote=(queues(),)))
+    assert world.far.queue("Q").roster.consumers == []
+    world.stop(reader)
+    taker = world.read(world.far)
+    world.send("a")
+    world.pass_ms(100)
+    assert bodies(taker) == ["a"]
+    world.follow()
+    assert world.near.queue("Q").roster.consumers == []
+
+
+def test_what_waits_for_an_address_stays_with_another_file_and_goes_with_none() -> None:
+    world = Followed(local=(addresses(),))
+    taker = world.read(world.near, "topic://T.a")
+    world.connector.leave(world.near.now)
+    world.pass_ms(100)
+    world.publish("a", rig=world.far)
+    world.start()
+    world.follow(world.with_policies(addresses(), queues()))
+    assert bodies(taker) == ["a"], "nothing that waited is lost"
+    assert len(world.by_which(world.far)) == 1
+    world.follow()
+    assert world.by_which(world.far) == []

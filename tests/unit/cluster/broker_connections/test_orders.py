@@ -1,0 +1,75 @@
+"""Policies as one broker says them to another one, octet by octet, and what is refused of them (artemis.md 4.13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from entrepot.base.errors import Refused
+from entrepot.cluster.broker_connections.options import FetchOptions, FetchPolicy
+from entrepot.cluster.broker_connections.orders import ADDRESSES, PATTERNS_MOST, QUEUES, read, written
+from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy
+from entrepot.protocols.amqp.federated import OPERATION, understood
+
+OPTIONS = FetchOptions(credit=7, credit_low=3, all_messages=True, one_priority=False)
+QUEUE_POLICY = FetchPolicy(
+    queues=QueuePolicy(
+        name="q",
+        priority=-5,
+        federated=True,
+        selectors=False,
+        priorities=True,
+        keeps=True,
+        includes=(Match(address="a.#", queue="b"), Match(address="c", queue="#")),
+        excludes=(Match(address="#", queue="x"),),
+    ),
+    options=OPTIONS,
+)
+ADDRESS_POLICY = FetchPolicy(
+    addresses=AddressPolicy(
+        name="a",
+        max_hops=2,
+        auto_delete=True,
+        auto_delete_delay_ms=5,
+        auto_delete_messages=-1,
+        diverts=True,
+        includes=(Match(address="t.#"),),
+        excludes=(Match(address="t.x"),),
+    ),
+    options=OPTIONS,
+)
+
+
+@pytest.mark.parametrize("policy", [QUEUE_POLICY, ADDRESS_POLICY])
+def test_what_is_said_is_understood(policy: FetchPolicy) -> None:
+    kind, said = understood(written(policy), OPERATION)
+    assert kind == (QUEUES if policy.queues is not None else ADDRESSES)
+    assert read(kind, said, FetchOptions()) == policy
+
+
+def test_what_is_not_said_is_as_artemis_has_it() -> None:
+    made = read(QUEUES, {"policy-name": "p"}, FetchOptions(credit=9))
+    assert made.options.credit == 9
+    assert made.queues == QueuePolicy(name="p", priority=-1, priorities=False, keeps=True)
+    found = read(ADDRESSES, {"policy-name": "p", "max-hops": 0}, FetchOptions()).addresses
+    assert found == AddressPolicy(name="p", auto_delete=False, auto_delete_delay_ms=0, auto_delete_messages=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "why"),
+    [
+        ("REMOVE", {"policy-name": "p"}, "nothing that this broker can carry out"),
+        (QUEUES, {}, "has no name"),
+        (QUEUES, {"policy-name": "p" * 300}, "more than 256 characters"),
+        (QUEUES, {"policy-name": 3}, "has no name"),
+        (QUEUES, {"policy-name": "p", "transformer-class-name": "X"}, "a Java class"),
+        (QUEUES, {"policy-name": "p", "queue-includes": ["a"]}, "without one of a queue"),
+        (QUEUES, {"policy-name": "p", "queue-includes": "a"}, "is no list"),
+        (ADDRESSES, {"policy-name": "p", "address-includes": ["a"] * 2 * (PATTERNS_MOST + 1)}, "is no list of at most"),
+        (ADDRESSES, {"policy-name": "p", "max-hops": "many"}, "no number"),
+        (QUEUES, {"policy-name": "p", "policy-properties-map": {"amqpCredits": 0}}, "amqpCredits is 0"),
+        (QUEUES, {"policy-name": "p", "policy-properties-map": {"amqpCredits": "x"}}, "amqpCredits"),
+    ],
+)
+def test_what_cannot_be_is_refused(kind: str, said: dict[str, object], why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        read(kind, said, FetchOptions())
