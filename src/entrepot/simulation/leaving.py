@@ -121,6 +121,18 @@ class Ranger:
 
         self.site.turn(act)
 
+    def ask(self) -> None:
+        """Ask for more, and get nothing: that is there, and is not at work with what it holds."""
+
+        def act() -> None:
+            lease, broker = self.lease(), self.site.need()
+            if lease is not None and lease.epoch == self.epoch:
+                lease.claim(broker.journal, self.epoch, lease.tail, 0)
+                self.site.world.count("drains: a reader by lease asks for more")
+
+        if self.site.broker is not None:
+            self.site.turn(act)
+
     def held(self) -> list[str]:
         """Return what it holds: identities, in its order. The broker runs."""
         lease = self.lease()
