@@ -33,13 +33,13 @@ class SpaceWaiter:
 
 
 class Waiting:
-    """Who waits, and for what: a queue (None: any room), the disk, an address that an operator blocked ("": none)."""
+    """Who waits, and for what: a queue (None: any room), the disk, addresses that an operator blocked."""
 
-    def __init__(self, waiter: SpaceWaiter, queue: Queue | None, disk: bool, address: str) -> None:
+    def __init__(self, waiter: SpaceWaiter, queue: Queue | None, disk: bool, addresses: list[str]) -> None:
         self.waiter: SpaceWaiter = waiter
         self.queue: Queue | None = queue
         self.disk: bool = disk
-        self.address: str = address
+        self.addresses: list[str] = addresses
 
 
 class FlowControl:
@@ -51,7 +51,7 @@ class FlowControl:
         self.waiting: dict[int, Waiting] = {}
         self.blocking: Queue | None = None  # the queue on whose account the last BLOCKED was said
         self.blocking_disk: bool = False
-        self.blocking_address: str = ""  # or the address that an operator blocked
+        self.blocking_addresses: list[str] = []  # or the addresses that an operator blocked
         self.granted: bool = False  # a transaction is being carried out whose every send was granted before
 
     def verdict_of(self, queue: Queue) -> int:
@@ -74,11 +74,11 @@ class FlowControl:
             return BLOCKED
         return SENT
 
-    def blame(self, queue: Queue | None, disk: bool, address: str = "") -> None:
+    def blame(self, queue: Queue | None, disk: bool, addresses: list[str] | None = None) -> None:
         """BLOCKED is said on account of this; `wait` comes next."""
         self.blocking = queue
         self.blocking_disk = disk
-        self.blocking_address = address
+        self.blocking_addresses = [] if addresses is None else addresses
 
     def block(self, address: str) -> None:
         """Let the producers of ``address`` wait, whatever room there is, until `unblock`; a restart ends it, too.
@@ -98,11 +98,10 @@ class FlowControl:
         blocked = self.table.blocked
         if not blocked:
             return False
-        for one in [target, *target.parts]:
-            if one.name in blocked and one.service is None:
-                self.blame(None, False, one.name)
-                return True
-        return False
+        found = [one.name for one in [target, *target.parts] if one.name in blocked and one.service is None]
+        if found:
+            self.blame(None, False, found)
+        return len(found) > 0
 
     def check_room(self, queues: list[Queue]) -> int:
         """Return the worst that any of ``queues`` says about its room. Raises AddressFull."""
@@ -149,13 +148,13 @@ class FlowControl:
         Call it right after the send that was answered BLOCKED.
         """
         if not self.waiting:
-            why = f"an operator blocks {self.blocking_address}" if self.blocking_address else ""
+            why = f"an operator blocks {', '.join(self.blocking_addresses)}" if self.blocking_addresses else ""
             announcing.short_of_space(self.host.hub, self.host.memory.used, why)
-        address = self.blocking_address
+        addresses = self.blocking_addresses
         known = self.waiting.get(int(key))
-        if not address and known is not None:
-            address = known.address  # it waits for that as well
-        self.waiting[int(key)] = Waiting(waiter, self.blocking, self.blocking_disk, address)
+        if known is not None and known.addresses:  # it waits for those as well
+            addresses = known.addresses + [one for one in addresses if one not in known.addresses]
+        self.waiting[int(key)] = Waiting(waiter, self.blocking, self.blocking_disk, addresses)
 
     def stop_waiting(self, key: i64) -> None:
         """Forget a waiter whose connection is gone."""
@@ -171,7 +170,7 @@ class FlowControl:
         for key, waiting in list(self.waiting.items()):
             queue = waiting.queue
             gone = queue is None or self.table.queues.get(queue.name) is not queue
-            if waiting.address and waiting.address in self.table.blocked:
+            if waiting.addresses and _one_is_blocked(waiting.addresses, self.table.blocked):
                 continue
             if waiting.disk and (space.limits.full if queue is None else not gone and space.temp_full()):
                 continue
@@ -203,6 +202,10 @@ def _one_is_durable(queues: list[Queue]) -> bool:
         if queue.durable:
             return True
     return False
+
+
+def _one_is_blocked(addresses: list[str], blocked: dict[str, bool]) -> bool:
+    return any(one in blocked for one in addresses)
 
 
 def _has_room_again(queue: Queue) -> bool:
