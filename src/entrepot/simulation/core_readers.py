@@ -87,11 +87,11 @@ class CoreReader(CoreProgram):
         assert isinstance(packet, (Receive, ReceiveLarge, ReceiveContinuation))
         if packet.consumer != self.consumer:
             return  # of one that was closed
-        octets = len(self.encoder.encode(packet))
+        size = len(self.encoder.encode(packet))
         if isinstance(packet, Receive) and self.window == 1:
-            self.owed += octets
+            self.owed += size
         else:
-            self.say(FlowToken(consumer=self.consumer, credits=octets))
+            self.say(FlowToken(consumer=self.consumer, credits=size))
         if isinstance(packet, ReceiveLarge):
             self.large, self.pieces = packet, b""
         elif isinstance(packet, ReceiveContinuation):
