@@ -181,6 +181,23 @@ def test_who_waits_for_a_blocked_address_and_for_room_waits_for_both():
     assert waiter.freed == 1
 
 
+def test_who_waits_for_a_blocked_address_alone_goes_on_with_the_block_however_full_memory_is():
+    rig = Rig(memory_limit=100_000)
+    while rig.broker.memory.used < 60_000:
+        rig.send("Other")
+    rig.send("Q")
+    rig.broker.flow.block("Q")
+    assert rig.send("Q") == BLOCKED
+    waiter, gone = Waiting(rig), Waiting(rig, 2)
+    rig.broker.flow.stop_waiting(2)
+    rig.turn()
+    assert waiter.freed == 0
+    rig.broker.flow.unblock("Q")
+    rig.turn()
+    assert (waiter.freed, gone.freed) == (1, 0)
+    assert rig.send("Q") == SENT
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_who_sent_to_two_blocked_addresses_waits_for_both(together):
     for first, second in (("Q", "R"), ("R", "Q")):
