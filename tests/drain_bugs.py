@@ -12,7 +12,7 @@ from typing import Any
 
 from bridge_bugs import patched
 from carrier_bugs import BUGS as CARRIED
-from entrepot.cluster.clusters import dated, drain_ways
+from entrepot.cluster.clusters import dated, drain_stays, drain_ways
 from entrepot.cluster.clusters.contents import Contents
 from entrepot.cluster.clusters.drain_stays import Stays
 from entrepot.cluster.clusters.drain_ways import Ways
@@ -93,6 +93,10 @@ def _of_readers_too(genuine: Any) -> Any:
     return movable
 
 
+def _waits_for_who_asks(genuine: Any) -> Any:
+    return lambda lease, now: now - lease.heard < drain_stays.PATIENCE
+
+
 def _says_nothing(genuine: Any) -> Any:
     return lambda self: []
 
@@ -128,6 +132,7 @@ HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
 }
 LEASED: dict[str, Callable[[], AbstractContextManager[None]]] = {  # of ranges that readers hold
     "a drain waits for what a lease holds": lambda: patched(drain_ways, "movable", _of_readers_too),
+    "a drain waits for whoever asks for more": lambda: patched(drain_stays, "_is_at_work", _waits_for_who_asks),
     "a drain says nothing of what a lease holds": lambda: patched(Stays, "rows", _says_nothing),
 }
 OTHERS: dict[str, Callable[[], AbstractContextManager[None]]] = {

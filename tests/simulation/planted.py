@@ -451,12 +451,12 @@ UNBLOCK = FlowControl.unblock
 
 
 def waits_for_room_alone(self: FlowControl, key: int, waiter: Any) -> None:
-    self.blocking_address = ""
+    self.blocking_addresses = []
     WAIT(self, key, waiter)
 
 
 def forgets_who_waits(self: FlowControl, address: str) -> None:
-    self.waiting = {key: one for key, one in self.waiting.items() if one.address != address}
+    self.waiting = {key: one for key, one in self.waiting.items() if address not in one.addresses}
     UNBLOCK(self, address)
 
 

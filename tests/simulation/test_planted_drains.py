@@ -26,6 +26,7 @@ FOUND: Final = {  # the first seed that finds it
     "an aborted drain goes on": 8,
     "on the way: a message is settled before the answer": 1,
     "a drain waits for what a lease holds": 1,
+    "a drain waits for whoever asks for more": 1,
     "a drain says nothing of what a lease holds": 1,
     "redistribution takes what a drain may have given": 1,
     "a queue is given away before the disk knows it": 1,

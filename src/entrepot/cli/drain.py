@@ -51,9 +51,9 @@ def drain(
     Prepared transactions go first, each with what it sends and what it has taken, and their coordinator ends them at
     the other node. What repeats stays, and a transaction that the other node does not take; --status says why.
 
-    What a reader holds by lease, and what a writer has staged, stays: a drain waits for whoever was heard of within 15
-    seconds, moves what he gives back, and ends then. --dry-run and --status say whose it is and what to do. The command
-    fails if something stays: the store of this node is still needed.
+    What a reader holds by lease, and what a writer has staged, stays: a drain waits for whoever did something with it
+    within 15 seconds, moves what he gives back, and ends then. --dry-run and --status say whose it is and what to do.
+    The command fails if something stays: the store of this node is still needed.
 
     A backup that gives away what it took over (<scale-down>) has no port but its status page: ask that for --status.
     """

@@ -86,8 +86,18 @@ class Blocks:
     def promised(self, what: str, addresses: Sequence[str], sent_at: Instant) -> None:
         """A branch is promised whose first message was sent at ``sent_at``: the promise was asked for much later."""
         for address in addresses:
-            if 0 <= self.since(address) < sent_at:
+            if 0 <= self.since(address) < sent_at and not self._waited_out(address, sent_at):
                 self.world.violation(f"{what} is promised, and {address} is blocked")
+
+    def _waited_out(self, address: str, since: Instant) -> bool:
+        """Return whether a producer has waited as long as the policy lets him, ``block_ms_max``.
+
+        He is read on then: what he sends is refused, but what a branch had been sent before is in it, and is promised.
+        """
+        broker = self.machine.broker
+        queue = None if broker is None else broker.table.queues.get(address)
+        limit = 0 if queue is None else int(queue.policy.block_ms_max)
+        return limit > 0 and self.world.time - since >= limit * MILLISECOND
 
     def haunt(self, lots: Lots, addresses: Callable[[], Sequence[str]], span: Duration) -> None:
         """Block some of ``addresses``, as they are then, at instants that ``lots`` draws from the next ``span``."""

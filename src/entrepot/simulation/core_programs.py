@@ -276,6 +276,10 @@ class CoreProgram(Client):
         self.ask(XaInDoubtXids(), lambda reply: self._looked(branch, reply))
 
     def _looked(self, branch: Branch, reply: Packet) -> None:
+        if isinstance(reply, ExceptionReply):  # the disk does not take what was done last, so nobody knows
+            self.world.count(f"look refused {int(reply.code)}")
+            self.soon(lambda: self._look(branch), WAIT)
+            return
         assert isinstance(reply, XaInDoubtXidsReply)
         there = branch.xid in reply.xids
         if branch.promised and not there and not branch.asked:

@@ -34,6 +34,7 @@ from entrepot.protocols.artemis.refusals import ROLLED_BACK
 from entrepot.simulation.checkers import CONFIRMED, REFUSED, UNKNOWN, Copy, Transaction
 from entrepot.simulation.clients import Stage
 from entrepot.simulation.core_programs import WAIT, Branch, CoreProgram
+from entrepot.simulation.octet_cables import OctetCable
 
 
 class CoreReader(CoreProgram):
@@ -50,6 +51,8 @@ class CoreReader(CoreProgram):
         self.life: Final = lots.one_of((0, 0, 10))
         self.taken = 0
         self.works = False  # it acknowledged something since it opened its consumer: else it would only open it again
+        self.working: OctetCable | None = None  # the connection on which it works its way on
+        self.owed = 0  # octets of credit, of one message
         self.consumer = 0
         self.held: dict[int, Copy] = {}  # what came and is not acknowledged, by number, in order
         self.acked: list[Copy] = []  # in the transaction that is open
@@ -70,16 +73,25 @@ class CoreReader(CoreProgram):
         if isinstance(reply, ExceptionReply):
             self.soon(self.ready, WAIT)
             return
+        self.owed = 0
         self.say(FlowToken(consumer=self.consumer, credits=self.window))
-        self._later()
+        if self.working is not self.line:
+            self.working = self.line
+            self._later()
 
     def came(self, packet: Packet) -> None:
-        """A message came, or a part of one: give its octets of credit back."""
+        """A message came, or a part of one: give its octets of credit back.
+
+        One with a window of 1 has one message at a time: those of a whole one are given back when it asks for the next.
+        """
         assert isinstance(packet, (Receive, ReceiveLarge, ReceiveContinuation))
         if packet.consumer != self.consumer:
             return  # of one that was closed
-        if not isinstance(packet, Receive) or self.window > 1:
-            self.say(FlowToken(consumer=self.consumer, credits=len(self.encoder.encode(packet))))
+        size = len(self.encoder.encode(packet))
+        if isinstance(packet, Receive) and self.window == 1:
+            self.owed += size
+        else:
+            self.say(FlowToken(consumer=self.consumer, credits=size))
         if isinstance(packet, ReceiveLarge):
             self.large, self.pieces = packet, b""
         elif isinstance(packet, ReceiveContinuation):
@@ -122,6 +134,7 @@ class CoreReader(CoreProgram):
             self.hold()
             self.ask(CloseConsumer(consumer=self.consumer), lambda reply: self.ready())
             self.go_on()
+            self._later()
             return
         if self.held:
             if not self.healing and lots.chance(self.together):
@@ -132,8 +145,10 @@ class CoreReader(CoreProgram):
                     self._end()
         elif self.acked:
             self._end()
-        if self.window == 1:
+        if self.owed:
+            self.say(FlowToken(consumer=self.consumer, credits=self.owed - 1))
             self.say(FlowToken(consumer=self.consumer, credits=1))
+            self.owed = 0
         self._later()
 
     def _acknowledge(self, branch: Branch | None) -> None:

@@ -85,6 +85,7 @@ class DrainRun(ClusterRun):
         self.branches = 0
         self.ranges: Final = Lots(f"{seed}/ranges")  # lots of what came later: seeds keep what they drew before
         self.leases: Final = self.ranges.chance(0.4)
+        self.keen: Final = Lots(f"{seed}/keen").chance(0.5)  # who reads by lease asks for more until the end
         self.marked: dict[str, str] = {}  # message -> the node that took it, with an id of its sender
         self._begin(seed, lots, LeavingDraft(lots, beside=beside), lines=lines)
 
@@ -362,6 +363,8 @@ class DrainRun(ClusterRun):
                 site.order("abort")
             elif state not in RUNNING and (self._left(site) or state is not State.DONE):
                 site.order("begin", f"{self.draft.target}:61616")
+            if self.keen:
+                site.ranger.ask()
             self.network.run(1_000)
             self.network.inspect()
         self._fault(f"{site.name} keeps {self._left(site)}, {self._waiting()}: {site.drain.report()}")

@@ -130,7 +130,7 @@ class Keeper(Client):
             if self.subscription:
                 self.client.unsubscribe(self.subscription)
                 self.subscription = ""
-            elif queue is None and broker is not None:
+            elif queue is None and broker is not None and not self.receipts:  # nor will there be one
                 self.leave()
                 return
             elif queue is not None and not self.receipts and not queue.roster.consumers:

@@ -121,6 +121,18 @@ class Ranger:
 
         self.site.turn(act)
 
+    def ask(self) -> None:
+        """Ask for more, and get nothing: that is there, and is not at work with what it holds."""
+
+        def act() -> None:
+            lease, broker = self.lease(), self.site.need()
+            if lease is not None and lease.epoch == self.epoch:
+                lease.claim(broker.journal, self.epoch, lease.tail, 0)
+                self.site.world.count("drains: a reader by lease asks for more")
+
+        if self.site.broker is not None:
+            self.site.turn(act)
+
     def held(self) -> list[str]:
         """Return what it holds: identities, in its order. The broker runs."""
         lease = self.lease()
@@ -136,12 +148,13 @@ class Ranger:
             lease, broker = self.lease(), self.site.need()
             if lease is None or lease.epoch != self.epoch:
                 return
-            for at, identity in enumerate(self.held()[:most]):
+            base, settled = lease.base, self.held()[:most]
+            lease.settle(broker.journal, self.epoch, base + len(settled))
+            for at, identity in enumerate(settled):  # behind it: what is confirmed before is what was done before
                 key = f"{identity} {PROMISED}"
                 self.site.ledger.came[key] = None
-                place = f"{self.site.name} by lease {lease.base + at}"
+                place = f"{self.site.name} by lease {base + at}"
                 broker.journal.confirm(Settled(self.site.ledger.firm, key, place), b"")
-            lease.settle(broker.journal, self.epoch, min(lease.base + most, lease.tail))
 
         self.site.turn(act)
 

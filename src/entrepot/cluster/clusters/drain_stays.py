@@ -4,9 +4,13 @@ A range that a reader holds by lease is his until he settles it, and what a writ
 it is published *here*: both go by positions and numbers of this node (docs/leases.md, docs/stages.md). To move them
 would give messages to two readers, or take a batch from the writer who asks for it.
 
-So a drain waits for whoever is at work, and moves what he gives back. He is at work as long as he was heard of within
-`PATIENCE`. A lease has no end of its own: of a reader that is silent for longer nobody knows whether he comes back, and
-the drain ends without him and says what stays. Where the node serves nobody any more, it does not wait at all.
+So a drain waits for whoever is at work, and moves what he gives back. He is at work as long as something was done with
+what he holds within `PATIENCE`: claimed, read or settled of a range, written to a stage. A lease has no end of its own:
+of a reader that is silent for longer nobody knows whether he comes back, and one that only asks for more may settle
+what he has when more comes, which is elsewhere now. Who reads the same again and again, and settles nothing of it, is
+waited for as long as `REPEATING`. The drain ends without him and says what stays. So it ends where nothing more comes:
+nothing more is claimed then, and what is held is settled piece by piece, or stays. Where the node serves nobody any
+more, it does not wait at all.
 """
 
 from __future__ import annotations
@@ -14,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.base.environment import SECOND, Instant
 from entrepot.core.broker import BrokerCore
-from entrepot.core.leases.holder import release_of, said_of, silence
+from entrepot.core.leases.holder import release_of, said_of
 from entrepot.core.leases.lease import Lease
 from entrepot.core.stages.staged import Stage
 
 PATIENCE: Final = 15 * SECOND  # less than a node that stops waits where nothing happens
+REPEATING: Final = 120 * SECOND
 Row = dict[str, object]
 
 
@@ -46,12 +51,12 @@ class Stays:
         """Return for whom it is worth while to wait, and tell once; "" for nobody."""
         if not self._served:
             return ""
-        names = [repr(one.group) for one in self._leases() if silence(one, self.broker) < PATIENCE]
-        fresh = int(self.broker.wall) - PATIENCE // MILLISECOND
+        now = int(self.broker.now)
+        names = [repr(one.group) for one in self._leases() if _is_at_work(one, now)]
         names += [
             f"the sink {sink!r}"
             for sink, stages in self._staged().items()
-            if any(one.created > fresh or not one.closed for one in stages)
+            if any(now - one.heard < PATIENCE for one in stages)
         ]
         why = f"it waits for {', '.join(names)} to settle or publish what stays till then" if names else ""
         if why and why != self._said:
@@ -90,6 +95,10 @@ class Stays:
             f"entrepot stage drop {sink}"
         )
         return _row(f"(staged) {sink}", sum(int(one.count) for one in stages), sink, why)
+
+
+def _is_at_work(lease: Lease, now: Instant) -> bool:
+    return now - lease.worked < PATIENCE and now - lease.advanced < REPEATING
 
 
 def _row(queue: str, messages: int, who: str, why: str) -> Row:

@@ -124,7 +124,14 @@ class Plan:
         self.main: Copy = Copy("", routing)
         self.copies: list[Copy] = []
         self.passed: dict[str, bool] = {}  # diverts that were followed: a circle of them ends here
-        self.blocked: str = ""  # an address that it passes, and that an operator blocked
+        self.blocked: list[str] | None = None  # addresses that it passes, and that an operator blocked
+
+    def meets_block(self, address: str) -> None:
+        """It passes ``address``, which an operator blocked."""
+        if self.blocked is None:
+            self.blocked = [address]
+        elif address not in self.blocked:
+            self.blocked.append(address)
 
 
 NOWHERE: Final = Address("")

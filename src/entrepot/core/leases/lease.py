@@ -59,6 +59,8 @@ class Lease:
         self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
         self.made: dict[int, int] = {}  # start -> when that claim was made, ms since 1970; 0 where that is not known
         self.heard: Instant = int(queue.host.now)  # when its reader asked for something last, or the broker started
+        self.worked: Instant = self.heard  # when he did something with what it holds, or came for it
+        self.advanced: Instant = self.heard  # when something was claimed or settled
         self.walk: Walk | None = None  # how far the selector has looked
         self.ended: str = ""  # why the lease is over, when its queue was deleted
         self.waiting: list[Poll] = []  # claims that wait for something to claim
@@ -102,7 +104,7 @@ class Lease:
         ``selector`` and ``until`` (ms since 1970, 0: none) hold for claims from now on.
         """
         self._alive()
-        self.heard = int(self.queue.host.now)
+        self.heard = self.worked = int(self.queue.host.now)
         self.fresh = False
         self.epoch += 1
         self.selector = selector
@@ -164,6 +166,7 @@ class Lease:
                 f"on {self.queue.name}",
                 remedy="below the base messages are settled and gone; beyond the tail claim first",
             )
+        self.worked = self.heard
 
     def deliveries(self, position: int) -> int:
         """Return how often the message at ``position`` was given to somebody before it was claimed."""
@@ -178,6 +181,7 @@ class Lease:
         settled = 0
         if up_to <= self.base:
             return settled
+        self.worked = self.advanced = self.heard
         refusal = journal.refusal() if journal.overflow.damaged else None
         if refusal is not None:
             raise again(refusal)
@@ -330,6 +334,7 @@ class Lease:
     def _take(self, journal: JournalCore, taken: list[Reference]) -> None:
         start = self.tail
         queue = self.queue
+        self.worked = self.advanced = int(queue.host.now)
         numbers: list[int] = []
         journal.begin()
         try:

@@ -1,8 +1,9 @@
 """What must be found out about a large body before its message can be written, over as many turns as that takes. [C]
 
 Most languages say the length of a body before it, and that of a body which has to be inflated or converted is only
-known when all of it was read. The consumer has the message meanwhile and gets no other; if it leaves, the message goes
-back as one that it never saw.
+known when all of it was read. The consumer has the message meanwhile and gets no other; if it leaves, or is stopped,
+the message goes back as one that it never saw: a client that was told that nothing more comes forgets what it has, and
+would take what comes behind that for a message that it has yet to see.
 """
 
 from __future__ import annotations
@@ -85,11 +86,14 @@ class Measuring(Rest):
         consumer = self.consumer
         message = self.reference.message
         flaw = self.measurement.flaw
-        if not flaw:
+        stopped = consumer.window.pauses & Pause.OPENING != 0
+        if not flaw and not stopped:
             consumer.deliver(message, self.deliveries)
         if self.mark:
             message.need_rare().annotations.pop(self.mark, None)
         if flaw:
             self.source.reject(consumer, number, Reason(UNSENDABLE, flaw))
+        elif stopped:
+            self.source.give_back(consumer, number, False)
         elif not consumer.tracked:
             self.source.settle(consumer, number)

@@ -85,14 +85,14 @@ class Walk:
 
     def back_to(self, found: Found) -> None:
         """Stand behind ``found``, which came in the last step: what came after it comes again."""
-        self.level = found.level
-        self.seen = found.message.number
-        self.done = False
         at = self.at
         if found.reference is not None:
             self.at = found.reference
-        elif at is not None and at.number > self.seen:
-            self.at = None
+        elif found.level != self.level or (at is not None and at.number > found.message.number):
+            self.at = None  # it stands in the list of a level below, or too far
+        self.level = found.level
+        self.seen = found.message.number
+        self.done = False
         if self.flight is not None:
             self.flight.back_to(self.level, self.seen)
 

@@ -15,6 +15,7 @@ from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.queue import Queue
 from entrepot.core.queue.stock import has_paged_enough
+from entrepot.journal.space import Space
 from entrepot.model.message import Message
 
 SENT: Final = 0
@@ -33,13 +34,17 @@ class SpaceWaiter:
 
 
 class Waiting:
-    """Who waits, and for what: a queue (None: any room), the disk, an address that an operator blocked ("": none)."""
+    """Who waits, and for what: a queue (None: any room), the disk, addresses that an operator blocked.
 
-    def __init__(self, waiter: SpaceWaiter, queue: Queue | None, disk: bool, address: str) -> None:
+    ``room``: whether for room, too; for addresses alone it does not matter how full memory is.
+    """
+
+    def __init__(self, waiter: SpaceWaiter, queue: Queue | None, disk: bool, addresses: list[str], room: bool) -> None:
         self.waiter: SpaceWaiter = waiter
         self.queue: Queue | None = queue
         self.disk: bool = disk
-        self.address: str = address
+        self.addresses: list[str] = addresses
+        self.room: bool = room
 
 
 class FlowControl:
@@ -49,9 +54,10 @@ class FlowControl:
         self.host: Host = host
         self.table: RoutingTable = table
         self.waiting: dict[int, Waiting] = {}
+        self.barred: i64 = 0  # of these, those that wait for addresses alone
         self.blocking: Queue | None = None  # the queue on whose account the last BLOCKED was said
         self.blocking_disk: bool = False
-        self.blocking_address: str = ""  # or the address that an operator blocked
+        self.blocking_addresses: list[str] = []  # or the addresses that an operator blocked
         self.granted: bool = False  # a transaction is being carried out whose every send was granted before
 
     def verdict_of(self, queue: Queue) -> int:
@@ -74,11 +80,11 @@ class FlowControl:
             return BLOCKED
         return SENT
 
-    def blame(self, queue: Queue | None, disk: bool, address: str = "") -> None:
+    def blame(self, queue: Queue | None, disk: bool, addresses: list[str] | None = None) -> None:
         """BLOCKED is said on account of this; `wait` comes next."""
         self.blocking = queue
         self.blocking_disk = disk
-        self.blocking_address = address
+        self.blocking_addresses = [] if addresses is None else addresses
 
     def block(self, address: str) -> None:
         """Let the producers of ``address`` wait, whatever room there is, until `unblock`; a restart ends it, too.
@@ -98,11 +104,10 @@ class FlowControl:
         blocked = self.table.blocked
         if not blocked:
             return False
-        for one in [target, *target.parts]:
-            if one.name in blocked and one.service is None:
-                self.blame(None, False, one.name)
-                return True
-        return False
+        found = [one.name for one in [target, *target.parts] if one.name in blocked and one.service is None]
+        if found:
+            self.blame(None, False, found)
+        return len(found) > 0
 
     def check_room(self, queues: list[Queue]) -> int:
         """Return the worst that any of ``queues`` says about its room. Raises AddressFull."""
@@ -146,42 +151,55 @@ class FlowControl:
     def wait(self, key: i64, waiter: SpaceWaiter) -> None:
         """Call ``waiter.space`` when there is room again: memory at most half full, and so the queue that was full.
 
-        Call it right after the send that was answered BLOCKED.
+        Call it right after the send that was answered BLOCKED. Where that was an operator's doing, it is called when he
+        unblocks: memory may be more than half full for as long as nobody reads.
         """
         if not self.waiting:
-            why = f"an operator blocks {self.blocking_address}" if self.blocking_address else ""
+            why = f"an operator blocks {', '.join(self.blocking_addresses)}" if self.blocking_addresses else ""
             announcing.short_of_space(self.host.hub, self.host.memory.used, why)
-        address = self.blocking_address
+        made = Waiting(waiter, self.blocking, self.blocking_disk, self.blocking_addresses, not self.blocking_addresses)
         known = self.waiting.get(int(key))
-        if not address and known is not None:
-            address = known.address  # it waits for that as well
-        self.waiting[int(key)] = Waiting(waiter, self.blocking, self.blocking_disk, address)
+        if known is not None:  # it waits for all of that as well
+            made.addresses = known.addresses + [one for one in made.addresses if one not in known.addresses]
+            if known.room and not made.room:
+                made.queue, made.disk, made.room = known.queue, known.disk, True
+            self.barred -= i64(not known.room)
+        self.waiting[int(key)] = made
+        self.barred += i64(not made.room)
 
     def stop_waiting(self, key: i64) -> None:
-        """Forget a waiter whose connection is gone."""
-        self.waiting.pop(int(key), None)
+        """Forget a waiter: its connection is gone, or it goes on."""
+        known = self.waiting.pop(int(key), None)
+        if known is not None:
+            self.barred -= i64(not known.room)
 
     def free_waiters(self) -> None:
         """Let blocked producers go on, where there is room again."""
         memory = self.host.memory
-        if not self.waiting or memory.used > memory.limit // 2 or memory.crowded:
+        short = memory.used > memory.limit // 2 or memory.crowded
+        if not self.waiting or (short and self.barred == 0):
             return
         free: list[SpaceWaiter] = []
         space = self.host.journal.space
         for key, waiting in list(self.waiting.items()):
-            queue = waiting.queue
-            gone = queue is None or self.table.queues.get(queue.name) is not queue
-            if waiting.address and waiting.address in self.table.blocked:
+            if waiting.addresses and _one_is_blocked(waiting.addresses, self.table.blocked):
                 continue
-            if waiting.disk and (space.limits.full if queue is None else not gone and space.temp_full()):
+            if waiting.room and (short or not self._has_room_for(waiting, space)):
                 continue
-            if queue is None or gone or _has_room_again(queue):
-                del self.waiting[key]
-                free.append(waiting.waiter)
+            self.stop_waiting(key)
+            free.append(waiting.waiter)
         if free and not self.waiting:
             announcing.space_again(self.host.hub, self.host.memory.used)
         for waiter in free:
             waiter.space()
+
+    def _has_room_for(self, waiting: Waiting, space: Space) -> bool:
+        """Return whether there is room again where ``waiting`` waits for it, besides in memory."""
+        queue = waiting.queue
+        gone = queue is None or self.table.queues.get(queue.name) is not queue
+        if waiting.disk and (space.limits.full if queue is None else not gone and space.temp_full()):
+            return False
+        return queue is None or gone or _has_room_again(queue)
 
     def space_changed(self) -> None:
         """Something was settled: let blocked producers go on if there is room. The shell calls this once a turn."""
@@ -203,6 +221,10 @@ def _one_is_durable(queues: list[Queue]) -> bool:
         if queue.durable:
             return True
     return False
+
+
+def _one_is_blocked(addresses: list[str], blocked: dict[str, bool]) -> bool:
+    return any(one in blocked for one in addresses)
 
 
 def _has_room_again(queue: Queue) -> bool:

@@ -225,9 +225,9 @@ class Sending(ScheduleOutlet):
         """Store and hand out ``message`` to all queues of ``target``, its composites and diverts, each queue once."""
         plan = Plan(target.routing)
         if target.blocked:
-            plan.blocked = target.name
+            plan.meets_block(target.name)
         verdict = self._carry_out(message, target, plan)
-        if plan.blocked and verdict != DROPPED:
+        if plan.blocked is not None and verdict != DROPPED:
             self.flow.blame(None, False, plan.blocked)
             return BLOCKED
         return verdict
@@ -451,7 +451,7 @@ class Sending(ScheduleOutlet):
         if target.version != self.table.version:
             self.addresses.refresh(target)
         if target.blocked:
-            plan.blocked = target.name
+            plan.meets_block(target.name)
         if target.diverts and self._divert(message, target, plan, copy, peek):
             return
         chosen = target.choice.candidates() if peek else self._chosen(message, target)
@@ -521,7 +521,7 @@ class Sending(ScheduleOutlet):
         verdict = self.flow.check_room(plan.main.queues)
         for copy in plan.copies:
             verdict = max(verdict, self.flow.check_room(copy.queues))
-        if plan.blocked and verdict != DROPPED:
+        if plan.blocked is not None and verdict != DROPPED:
             self.flow.blame(None, False, plan.blocked)
             return BLOCKED
         return verdict

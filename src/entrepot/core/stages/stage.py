@@ -120,6 +120,7 @@ class Stages:
         octets = stage_octets(sink, part)
         self.ledger.check_room(sink, octets, 1)
         stage = Stage(sink, batch, part, int(self.host.wall))
+        stage.heard = self.host.now
         self.stages[key] = stage
         self._charge(stage, octets, 1)
         return stage
@@ -139,6 +140,7 @@ class Stages:
         if target.service is not None:
             raise StageError(f"{target.name!r} answers at once: nothing can be staged for it")
         host = self.host
+        stage.heard = host.now
         verdict = self.sending.admits(message, target)
         message.number = host.ids.next_number()
         index = stage.last_index
@@ -191,6 +193,7 @@ class Stages:
         finally:
             journal.end()
         stage.closed = True
+        stage.heard = self.host.now
         return int(stage.count)
 
     # -- deciding -----------------------------------------------------------------------------------------------------
@@ -450,6 +453,7 @@ class Stages:
         elif kind == register.KIND_STAGE:
             record = records.decode_stage(value)
             stage = Stage(record.sink, record.batch, record.part, record.created)
+            stage.heard = self.host.now
             stage.count = record.count
             stage.octets = record.octets
             stage.chunks = record.chunks

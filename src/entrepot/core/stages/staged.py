@@ -35,6 +35,7 @@ class Stage:
         self.batch: int = batch
         self.part: str = part
         self.created: int = created
+        self.heard: i64 = 0  # ns: when its writer did something with it last, or the broker started
         self.count: i64 = 0
         self.octets: i64 = 0
         self.noted: i64 = 0  # octets that the ledger has for it

@@ -15,7 +15,7 @@ from entrepot.base.errors import EntrepotError
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.protocols.artemis.channel import Channel
-from entrepot.protocols.artemis.packets import ExceptionReply, NullReply, Packet, XaReply
+from entrepot.protocols.artemis.packets import ExceptionReply, NullReply, Packet, XaInDoubtXidsReply, XaReply
 from entrepot.protocols.artemis.refusals import XA_RMERR, XA_RMFAIL, BranchRefused, code_of
 from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
 
@@ -45,6 +45,8 @@ class Answer(Confirmation):
             self.replies.finish(exception_of(error, UNASKED if correlation is None else correlation), self.octets)
         elif isinstance(packet, XaReply):
             self.replies.finish(branch_exception_of(error), self.octets)
+        elif isinstance(packet, XaInDoubtXidsReply):
+            self.replies.finish(exception_of(error), self.octets)
         else:
             self.replies.finish(packet, self.octets)
 

@@ -128,6 +128,9 @@ class Sending:
         session = self.session
         broker = self.broker
         self.crediting.check()
+        connection = session.connection
+        if connection is not None and connection.patience is not None and not self.waits_for_credit(message.address):
+            connection.patience.check(False)
         target = self.last
         if target is None or message.address is not self.last_written or routing != self.last_routing:
             target = self._led(message.address, routing)
@@ -136,11 +139,9 @@ class Sending:
         if message.timestamp == 0:
             message.timestamp = broker.wall
         rare = message.rare
-        if rare is not None and rare.internal is not None:
-            connection = session.connection
-            if connection is None or not connection.admitted:
-                for key in _OF_NODES:
-                    message.unmark(key)
+        if rare is not None and rare.internal is not None and (connection is None or not connection.admitted):
+            for key in _OF_NODES:
+                message.unmark(key)
         if rare is not None and rare.deliver_at > 0:
             schedule(message, rare, broker.wall)
         stamps = broker.options.stamps

@@ -180,7 +180,7 @@ class Settling:
                 if number in consumer.promised:
                     continue  # by a branch that the session works on no longer
                 tried = settled.has(consumer, number)
-                if not tried and first:
+                if not tried and first and number != consumer.unwritten:
                     first = False
                     tried = True
                 queue.give_back(consumer, number, tried)

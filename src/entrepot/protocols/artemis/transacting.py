@@ -2,6 +2,9 @@
 
 A commit is answered when it is on disk. A large one takes turns, and its connection is read no further meanwhile. A
 branch that was begun is the broker's (`acceptor.py`): any session of its user may go on with it, prepare it or end it.
+
+That a branch is not there, or which ones are in doubt, is said when the disk knows it, too: a coordinator that hears it
+forgets the branch, and one whose end a crash undoes would be in doubt for ever, or be ended the other way.
 """
 
 from __future__ import annotations
@@ -248,7 +251,8 @@ class Transacting:
         try:
             self._step(packet)
         except (Refused, StorageError) as error:
-            replies.answer(branch_exception_of(error), False)
+            refusal = branch_exception_of(error)
+            replies.answer(refusal, refusal.code == XA_NOTA)  # see the head of this module
 
     def _step(self, packet: Packet) -> None:
         replies = self.session.replies
@@ -275,7 +279,7 @@ class Transacting:
         elif isinstance(packet, XaFailed):
             self._give_up(packet.xid)
         elif isinstance(packet, XaInDoubtXids):
-            replies.answer(XaInDoubtXidsReply(xids=self._in_doubt()), False)
+            replies.answer(XaInDoubtXidsReply(xids=self._in_doubt()), True)
         elif isinstance(packet, XaSetTimeout):
             replies.answer(XaSetTimeoutReply(ok=self._limit(packet.seconds)), False)
         elif isinstance(packet, XaGetTimeout):

@@ -8,7 +8,7 @@ from entrepot.base.errors import EntrepotError, StoreLost
 from entrepot.protocols.openwire.codec import Encoder
 from entrepot.protocols.openwire.commands import Command, ConnectionError, ConnectionId, ExceptionResponse, Response
 from entrepot.protocols.openwire.frames import Structure
-from entrepot.protocols.openwire.refusals import throwable_of
+from entrepot.protocols.openwire.refusals import XA_NOTA, BranchRefused, throwable_of
 from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.serving.patience import Held
@@ -29,6 +29,24 @@ class Reply(Confirmation):
     def refuse(self, error: EntrepotError) -> None:
         """Say that it is not stored."""
         self.replies.refuse_number(self.response.correlation_id, error)
+
+
+class Denial(Confirmation):
+    """A refusal that is true once the disk has what led to it: the command ``number`` found no such branch."""
+
+    def __init__(self, replies: Replies, number: i32, error: BranchRefused) -> None:
+        super().__init__(replies.confirmations)
+        self.replies: Replies = replies
+        self.number: i32 = number
+        self.error: BranchRefused = error
+
+    def give(self) -> None:
+        """Write it."""
+        self.replies.refuse_number(self.number, self.error)
+
+    def refuse(self, error: EntrepotError) -> None:
+        """Say why nobody knows."""
+        self.replies.refuse_number(self.number, error)
 
 
 class HeldReply(Held):
@@ -76,6 +94,9 @@ class Replies:
     def refuse(self, command: Command, error: EntrepotError) -> None:
         """Tell the client that ``command`` had no effect."""
         if command.response_required:
+            if isinstance(error, BranchRefused) and error.xa_code == XA_NOTA:
+                self.confirmations.ask(Denial(self, command.command_id, error))
+                return
             self.refuse_number(command.command_id, error)
         else:
             self.fail(error)

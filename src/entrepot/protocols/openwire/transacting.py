@@ -1,6 +1,8 @@
 """The transactions of one OpenWire connection: local ones, and branches of distributed ones (XA). [C]
 
-A commit is answered when it is on disk. A prepared branch outlives its connection: the broker keeps it.
+A commit is answered when it is on disk. A prepared branch outlives its connection: the broker keeps it. That it is not
+there, or which ones are, is said when the disk knows it, too: a coordinator that hears it forgets the branch, and one
+whose end a crash undoes would be in doubt for ever, or be ended the other way.
 """
 
 from __future__ import annotations
@@ -289,4 +291,5 @@ class Transacting:
                 )
             )
         if command.response_required:
-            self.replies.write(DataArrayResponse(correlation_id=command.command_id, data=data))
+            found = DataArrayResponse(correlation_id=command.command_id, data=data)
+            self.replies.confirmations.ask(Reply(self.replies, found))

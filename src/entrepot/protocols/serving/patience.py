@@ -82,7 +82,7 @@ class Patience(Holding):
 
         Where an operator blocks the address, nothing that it says makes room: then it is not read on either.
         """
-        if not consumes or self.broker.flow.blocking_address:
+        if not consumes or self.broker.flow.blocking_addresses:
             self.session.stop_reading(STOP_SPACE)
         self._begin(target)
         self.wait()

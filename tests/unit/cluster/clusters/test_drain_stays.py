@@ -148,3 +148,43 @@ def test_what_is_staged_stays_and_is_named_until_its_batch_is_published() -> Non
     assert drain.state is State.MOVING, "whoever staged it may be about to publish it"
     world.wait(QUIET_MS)
     assert (drain.state, [row["messages"] for row in drain.report()["stays"]]) == (State.DONE, [1])  # type: ignore[attr-defined]
+
+
+def test_a_drain_ends_though_a_reader_goes_on_asking_for_more_and_settles_nothing() -> None:
+    world, a, _, lease, epoch = ready()
+    drain = begin(a)
+    for _ in range(8):
+        world.wait(PATIENCE_MS // 3)
+        a.act(lambda: lease.claim(a.rig.journal, epoch, lease.tail, 10))
+    assert (drain.state, lease.held) == (State.DONE, 10), drain.report()
+
+
+def test_a_drain_waits_for_a_reader_that_reads_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain_stays, "REPEATING", 4 * PATIENCE_MS * MILLISECOND)
+    world, a, _, lease, epoch = ready()
+    drain = begin(a)
+    for at in range(18):
+        world.wait(PATIENCE_MS // 3)
+        a.act(lambda: lease.read(a.rig.journal, epoch, 0, 10))
+        assert (drain.state is State.DONE) == (at > 11), at
+    assert [row["messages"] for row in drain.report()["stays"]] == [10]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_drain_does_not_wait_for_a_writer_that_is_silent_whatever_the_clock_says(closed: bool) -> None:
+    world, a, _, _, _ = ready(many=0)
+    broker = a.rig.broker
+
+    def act() -> None:
+        stage = broker.stages.open("sink", 7, "part")
+        broker.stages.send(stage, a.message("Q", "staged"), broker.target(parse("queue://Q")))
+        if closed:
+            broker.stages.close(stage)
+        stage.created += 3_600_000  # the clock was set back since
+
+    a.act(act)
+    drain = begin(a)
+    world.wait(1_000)
+    assert drain.state is State.MOVING
+    world.wait(QUIET_MS)
+    assert (drain.state, [row["messages"] for row in drain.report()["stays"]]) == (State.DONE, [1])  # type: ignore[attr-defined]

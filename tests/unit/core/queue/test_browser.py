@@ -168,3 +168,14 @@ def test_what_has_been_settled_meanwhile_is_not_shown() -> None:
     assert [body_of(message) for message in browser.next(2)] == ["0", "1"]
     reader.ack(4)
     assert shown(browser) == ["4", "5"]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 1000])
+def test_a_look_that_turns_back_from_a_lower_priority_shows_all_of_that_in_order_and_once(step: int) -> None:
+    rig = Rig()
+    reader = rig.reader("Q", 1, selector="n = 1")
+    rig.send("Q", "early", priority=4)
+    large(rig, "large", priority=5, properties={"n": 1})
+    rig.send("Q", "late", priority=4)
+    assert reader.bodies == ["large"]
+    assert look(rig, "Q", step) == ["large", "early", "late"]

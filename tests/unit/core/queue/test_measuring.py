@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from entrepot.core.queue.consumer import Consumer, Measurement
+from entrepot.core.queue.consumer import Consumer, Measurement, Pause
 from entrepot.core.queue.queue import Queue
 from entrepot.model import address as names
 from entrepot.model.message import Message
@@ -170,3 +170,20 @@ def test_the_mark_of_a_groups_first_message_is_there_when_it_is_delivered() -> N
     rounds(rig)
     assert reader.deliveries[0].annotations["JMSXGroupFirstForConsumer"] == "true"
     assert "JMSXGroupFirstForConsumer" not in reader.deliveries[0].message.need_rare().annotations
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_who_is_stopped_meanwhile_gets_it_when_he_goes_on_and_nothing_before(tracked: bool) -> None:
+    rig = Rig()
+    reader = attach(rig, tracked=tracked)
+    large(rig, "large")
+    rig.send("queue://Q", "small")
+    rig.broker.effort.go_on()
+    reader.window.pause(Pause.OPENING)
+    rounds(rig)
+    assert reader.bodies == []
+    assert (rig.queue("Q").count, rig.queue("Q").in_flight) == (2, 0)
+    reader.window.lift(Pause.OPENING)
+    reader.window.reopen()
+    rounds(rig)
+    assert [(one.body, one.deliveries) for one in reader.deliveries] == [("large", 0), ("small", 0)]

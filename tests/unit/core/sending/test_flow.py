@@ -181,6 +181,47 @@ def test_who_waits_for_a_blocked_address_and_for_room_waits_for_both():
     assert waiter.freed == 1
 
 
+def test_who_waits_for_a_blocked_address_alone_goes_on_with_the_block_however_full_memory_is():
+    rig = Rig(memory_limit=100_000)
+    while rig.broker.memory.used < 60_000:
+        rig.send("Other")
+    rig.send("Q")
+    rig.broker.flow.block("Q")
+    assert rig.send("Q") == BLOCKED
+    waiter, gone = Waiting(rig), Waiting(rig, 2)
+    rig.broker.flow.stop_waiting(2)
+    rig.turn()
+    assert waiter.freed == 0
+    rig.broker.flow.unblock("Q")
+    rig.turn()
+    assert (waiter.freed, gone.freed) == (1, 0)
+    assert rig.send("Q") == SENT
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_who_sent_to_two_blocked_addresses_waits_for_both(together):
+    for first, second in (("Q", "R"), ("R", "Q")):
+        rig = Rig()
+        rig.send("Q")
+        rig.send("R")
+        for one in "QR":
+            rig.broker.flow.block(one)
+        if together:
+            assert rig.send("queue://Q,queue://R") == BLOCKED
+            waiter = Waiting(rig)
+        else:
+            assert rig.send("Q") == BLOCKED
+            waiter = Waiting(rig)
+            assert rig.send("R") == BLOCKED
+            rig.broker.flow.wait(1, waiter)
+        rig.broker.flow.unblock(first)
+        rig.turn()
+        assert waiter.freed == 0
+        rig.broker.flow.unblock(second)
+        rig.turn()
+        assert waiter.freed == 1
+
+
 def test_the_log_says_that_an_operator_is_why_they_wait():
     rig = Rig()
     rig.send("Q")

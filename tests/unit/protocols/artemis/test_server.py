@@ -343,6 +343,34 @@ def test_who_asks_for_no_credits_is_stopped_while_an_address_is_blocked(transact
     assert client.session.readable
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_who_was_stopped_for_as_long_as_the_policy_allows_is_refused_until_there_is_room(large: bool) -> None:
+    hub = Hub(Rig({"q": {"block_ms_max": "500"}}))
+    client = Client(hub)
+    client.open()
+    client.make("q")
+    client.take(NullReply)
+    hub.rig.broker.flow.block("q")
+    client.send("q")
+    assert not client.session.readable
+    hub.rig.wait(600)
+    client.session.advance(hub.rig.now)
+    hub.turn()
+    assert client.session.readable
+    if large:
+        octets = message("q", "")
+        client.say(SendLarge(headers=octets[int.from_bytes(octets[:4], "big") - 9 :]), 10)
+        client.say(SendContinuation(body=b"x" * 10, continues=False, require_response=True, correlation=-2), 10)
+    else:
+        client.send("q", correlation=-2)
+    assert code(client) == 210
+    assert hub.rig.queue("q").count == 1
+    hub.rig.broker.flow.unblock("q")
+    hub.turn()
+    client.send("q", correlation=-3)
+    assert client.take(NullReply)
+
+
 def number_of(received: Receive) -> int:
     """Return the number of a message that was delivered."""
     from entrepot.protocols.artemis.headers import headers_at, read_headers

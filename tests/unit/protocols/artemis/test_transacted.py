@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.base.errors import StorageFull
 from entrepot.core.transactions.branches import HAD, NEVER
 from entrepot.core.transactions.handed import write_handed
 from entrepot.protocols.artemis.bodies import text_of
@@ -21,13 +22,15 @@ from entrepot.protocols.artemis.packets import (
     SendLarge,
     XaCommit,
     XaEnd,
+    XaInDoubtXids,
+    XaInDoubtXidsReply,
     XaPrepare,
     XaReply,
     XaRollback,
     XaStart,
 )
 from entrepot.protocols.artemis.primitives import Xid
-from entrepot.protocols.artemis.refusals import XA_RMFAIL
+from entrepot.protocols.artemis.refusals import XA_NOTA, XA_RMFAIL
 from entrepot.protocols.artemis.transacting import key_of
 
 from .wired import MULTICAST, Client, Hub, message
@@ -440,3 +443,35 @@ def test_a_branch_that_was_given_and_ended_is_known_and_not_prepared_again(
     with pytest.raises(AssertionError):
         given(hub, owner="jo")
     assert hub.rig.broker.branches.prepared == {}
+
+
+def test_a_branch_whose_end_a_full_disk_did_not_take_is_not_said_to_be_gone(hub: Hub) -> None:
+    rig = hub.rig
+    client = given(hub, owner="somebody")
+    disk = rig.disk
+    assert disk is not None
+    disk.room.capacity = disk.used()
+    answer = client.ask(XaCommit(xid=XID), XaReply)
+    assert (answer.error, int(answer.code)) == (True, XA_RMFAIL)
+    assert key_of(XID) not in rig.broker.branches.prepared
+    client.say(XaCommit(xid=XID), 10)
+    client.say(XaInDoubtXids(), 10)
+    assert client.take(XaReply) + client.take(XaInDoubtXidsReply) == [], "the disk has the branch"
+    disk.room.make()
+    hub.turn()
+    assert [int(one.code) for one in client.take(XaReply)] == [XA_NOTA]
+    assert [one.xids for one in client.take(XaInDoubtXidsReply)] == [[]]
+    rig.restart("crash")
+    assert rig.broker.branches.prepared == {}
+
+
+def test_a_look_for_branches_that_the_disk_does_not_answer_for_is_refused(hub: Hub) -> None:
+    client = given(hub, owner="somebody")
+    assert hub.rig.disk is not None
+    hub.rig.disk.room.capacity = hub.rig.disk.used()
+    assert client.ask(XaCommit(xid=XID), XaReply).error
+    client.say(XaInDoubtXids(), 10)
+    hub.rig.journal.failed(StorageFull("no space is left"))
+    hub.turn()
+    assert [one.text for one in client.take(ExceptionReply)] == ["no space is left"]
+    assert client.take(XaInDoubtXidsReply) == []

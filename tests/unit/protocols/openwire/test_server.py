@@ -860,3 +860,38 @@ def test_a_message_is_listed_with_the_kind_of_its_body(hub: Hub) -> None:
     while not work.step():
         pass
     assert [(row["type"], row["text"]) for row in work.result()] == [(3, "hello")]
+
+
+def test_a_branch_whose_end_a_full_disk_did_not_take_is_not_said_to_be_gone() -> None:
+    hub = Hub(Rig())
+    client = hub.client()
+    client.consume(QUEUE)
+    identity = XATransactionId(7, b"global", b"branch")
+    step(client, identity, TransactionStep.BEGIN)
+    client.post(client.text(QUEUE, "x", persistent=True, transaction=identity))
+    step(client, identity, TransactionStep.PREPARE)
+    disk = hub.rig.disk
+    assert disk is not None
+    disk.room.capacity = disk.used()
+    assert refused(step(client, identity, TransactionStep.COMMIT_TWO_PHASE)) == "ResourceAllocationException"
+    assert not hub.rig.broker.branches.prepared
+    client.heard.clear()
+    connection = ConnectionId(client.name)
+    commit = TransactionInfo(
+        connection_id=connection, transaction_id=identity, type=int(TransactionStep.COMMIT_TWO_PHASE)
+    )
+    client.post(commit, answer=True)
+    client.post(TransactionInfo(connection_id=connection, type=int(TransactionStep.RECOVER)), answer=True)
+    answers = (ExceptionResponse, DataArrayResponse)
+    assert not [one for one in client.heard if isinstance(one, answers)], "the disk has the branch"
+    disk.room.make()
+    hub.rig.turn()
+    client.hear()
+    gone, found = [one for one in client.heard if isinstance(one, answers)]
+    assert isinstance(gone, ExceptionResponse)
+    assert gone.exception is not None
+    assert "has not been started" in (gone.exception.message or "")
+    assert isinstance(found, DataArrayResponse)
+    assert found.data == []
+    hub.rig.restart("crash")
+    assert not hub.rig.broker.branches.prepared
