@@ -8,6 +8,7 @@ does nothing of that by itself, so what is simulated is what runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -309,6 +310,7 @@ class Assembly:
             zone=self.plan.zone,
             rules=self.plan.zones,
         )
+        self._neighbourhood.clients.unreached = partial(unreached, self)
         self._door = Reception(self._neighbourhood)
         if any(kind in broker.documents for kind in OF_MQTT):
             assert self.mqtt  # sessions end, and wills are due, though nobody connects
@@ -512,6 +514,12 @@ class Assembly:
         if changed:
             self.broker.flow.limits_changed()
         return changed
+
+
+def unreached(made: Assembly) -> list[str]:
+    """Return the connectors that messages come over, started, whose other broker is not reached just now."""
+    found = [one.options.name for one in made.connectors if one.started and one.seeks()]
+    return found + [one.name for one in made.draws if one.started and one.seeks()]
 
 
 def stand_in(made: Assembly, connectors: Mapping[str, str]) -> None:
