@@ -88,7 +88,10 @@ def test_what_cannot_be_meant_is_refused_with_its_place_and_a_remedy(
 
 def test_a_schema_of_avro_is_a_record() -> None:
     record = '{"type": "record", "name": "O", "fields": [{"name": "order", "type": "int"}]}'
-    read(FILE.replace('parse = "json"', 'parse = "avro"').replace('"order int"', f"'{record}'"))
+    text = FILE.replace('parse = "json"', 'parse = "avro"').replace('"order int"', f"'{record}'")
+    made = configuration.settings(read(text.replace("[spark]", '[spark]\n"spark.driver.extraJavaOptions" = "-Da=b"')))
+    assert made["spark__driver__extraJavaOptions"] == f"{configuration.LIMITS} -Da=b"
+    assert made["spark__executor__extraJavaOptions"] == configuration.LIMITS
 
 
 def test_csv_holds_no_octets_so_text_is_parsed() -> None:

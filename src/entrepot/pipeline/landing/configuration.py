@@ -31,6 +31,11 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOMENT: Final = re.compile(r"[0-9]+ (millisecond|second|minute|hour)s?")
 LOCK: Final = ".land.lock"
 FLOWS_MAX: Final = 1_000
+# Six octets of Avro may say that a text of 1 GiB follows: Java makes room for it first, and a Java without memory ends.
+LIMITS: Final = (
+    "-Dorg.apache.avro.limits.string.maxLength=67108864 -Dorg.apache.avro.limits.bytes.maxLength=67108864 "
+    "-Dorg.apache.avro.limits.collectionItems.maxLength=4194304"
+)
 VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -213,7 +218,11 @@ def _words(given: dict[str, str | int | bool]) -> dict[str, str]:
 
 def settings(landing: Landing) -> dict[str, str]:
     """Return the session's settings as `pipeline.session` takes them."""
-    return {name.replace(".", "__"): value for name, value in _words(landing.spark).items()}
+    found = {name.replace(".", "__"): value for name, value in _words(landing.spark).items()}
+    if any(flow.parse == AVRO for flow in landing.land):
+        for name in ("spark__driver__extraJavaOptions", "spark__executor__extraJavaOptions"):
+            found[name] = f"{LIMITS} {found.get(name, '')}".strip()  # what the file says comes last, and counts
+    return found
 
 
 def written(flow: Flow) -> dict[str, str]:
