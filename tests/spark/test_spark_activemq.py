@@ -222,7 +222,7 @@ def test_tls_and_a_user(locked: tuple[Classic, Path], stand: Stand, tmp_path: Pa
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("password", "does not let us in"),
+        ("password", "does not let in app"),
         ("authority", "its certificate is not trusted: "),
     ],
 )
