@@ -30,7 +30,7 @@ STAMPS := $(VENV)/stamps
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 
 .PHONY: help setup compiled test test-plain test-compiled check static lint format types contracts generated \
-	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-audit bench-console console-soak interop core-clients amqp-clients amqp-mirrors demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-extras pipeline-early pipeline-plan pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
+	generated-check sim bench bench-core bench-clusters bench-replication bench-mqtt bench-amqp bench-pipeline bench-archive bench-audit bench-console console-soak interop core-clients amqp-clients amqp-mirrors demo kill kill-copies part-copies chaos soak wheel cluster-rounds kubernetes-check pipeline-archives pipeline-extras pipeline-early pipeline-plan pipeline-soak pipeline-clusters pipeline-versions pipeline-lakes fuzz docs constraints clean distclean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -149,6 +149,9 @@ bench-pipeline: setup ## measure the PySpark source and sink; ARGS="..."
 bench-console: setup ## measure what a console with ten pages in a real browser costs; ARGS="..."
 	$(COMPILED) $(PY) bench/console.py $(ARGS)
 
+bench-archive: setup ## measure an archive of 2 million messages, compacted: too much memory is a failure; ARGS="--messages 200000"
+	$(COMPILED) $(PY) bench/archive.py $(ARGS)
+
 bench-audit: setup ## measure audits of 1, 3 and 10 million records; ARGS="..."
 	$(COMPILED) $(PY) bench/audit.py $(ARGS)
 
@@ -212,9 +215,9 @@ pipeline-versions: setup $(STAMPS)/spark-4.1 $(STAMPS)/spark-4.0 ## the pipeline
 	@ENTREPOT_PYTHON_SPARK41=$(CURDIR)/build/spark-4.1/bin/python ENTREPOT_PYTHON_SPARK40=$(CURDIR)/build/spark-4.0/bin/python \
 		$(PY) tools/run_tests.py plain tests/spark/test_spark_versions.py $(ARGS)
 
-pipeline-lakes: setup $(STAMPS)/spark-4.1 ## Delta and Iceberg through killed drivers; minutes, and a PySpark that has both
+pipeline-lakes: setup $(STAMPS)/spark-4.1 ## Delta and Iceberg through killed drivers, and Avro; minutes, and a PySpark that has all three
 	@ENTREPOT_PYTHON_SPARK41=$(CURDIR)/build/spark-4.1/bin/python \
-		$(PY) tools/run_tests.py plain tests/spark/test_spark_lakes.py -s $(ARGS)
+		$(PY) tools/run_tests.py plain tests/spark/test_spark_lakes.py tests/spark/test_guide_of_recipes.py -s $(ARGS)
 
 $(STAMPS)/extras: ## a Python with Airflow and OpenLineage's library
 	@python3 -m venv build/extras

@@ -319,6 +319,7 @@ class Assembly:
             zone=self.plan.zone,
             rules=self.plan.zones,
         )
+        self._neighbourhood.clients.unreached = partial(unreached, self)
         self._door = Reception(self._neighbourhood)
         if any(kind in broker.documents for kind in OF_MQTT):
             assert self.mqtt  # sessions end, and wills are due, though nobody connects
@@ -524,6 +525,12 @@ class Assembly:
         if changed:
             self.broker.flow.limits_changed()
         return changed
+
+
+def unreached(made: Assembly) -> list[str]:
+    """Return the connectors that messages come over, started, whose other broker is not reached just now."""
+    found = [one.options.name for one in made.connectors if one.started and one.seeks()]
+    return found + [one.name for one in made.draws if one.started and one.seeks()]
 
 
 def stand_in(made: Assembly, connectors: Mapping[str, str]) -> None:

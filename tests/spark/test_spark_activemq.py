@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import shlex
 import signal
 import time
 from collections.abc import Iterator
@@ -15,9 +18,12 @@ import pytest
 from classic import Classic
 from ours import listens
 
+import entrepot
+from entrepot import pipeline
 from entrepot.protocols.stomp.frames import encode_frame
 from guides import all_blocks
 from promises import never
+from shell.certificates import Certificates
 from shell.daemon import Daemon, Wire
 from spark.stand import PATIENCE, Stand
 
@@ -157,6 +163,87 @@ def test_the_page_does_what_it_says(foreign: Classic, beside: Daemon, stand: Sta
     assert made["query"].awaitTermination(PATIENCE)
     landed = stand.spark.read.parquet(f"{tmp_path}/data/orders").select("text").collect()
     assert sorted((row["text"] for row in landed), key=int) == sent
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Classic, Path]]:
+    """An ActiveMQ as Amazon MQ is: TLS, and nobody without a password; and the authority of its certificate."""
+    home = tmp_path_factory.mktemp("locked")
+    files = Certificates(home)
+    started = Classic(home / "broker", authenticated=True, key_store=files.store).start()
+    try:
+        listens(classic.HOST, started.port)
+        yield started, files.authority
+    finally:
+        started.kill()
+
+
+@contextlib.contextmanager
+def beside_locked(place: Path, port: int, authority: Path, password: str = "secret") -> Iterator[Daemon]:
+    """The broker beside it, by the command of the page."""
+    (line,) = [one.text for one in all_blocks("text") if one.page == PAGE and "ssl://" in one.text]
+    words = shlex.split(line)
+    uri = words[words.index("--connect") + 1].replace("//a:61617", f"//localhost:{classic.free_port()}")
+    uri = uri.replace("//b:61617", f"//localhost:{port}").replace("ca.pem", str(authority))
+    uri = uri.replace("spark&password=SECRET", f"app&password={password}") + "&initialReconnectDelay=100"
+    place.mkdir()
+    listen = f"stomp://127.0.0.1:{classic.free_port()}"
+    daemon = Daemon(
+        place, "--listen", listen, "--connect", uri, *[word for word in words if word == "--duplex"]
+    ).start()
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
+
+
+def test_tls_and_a_user(locked: tuple[Classic, Path], stand: Stand, tmp_path: Path) -> None:
+    foreign, authority = locked
+
+    async def produce_there() -> None:
+        url = f"ssl://localhost:{foreign.port}?transport.trustStorePath={authority}"
+        async with (
+            asyncio.timeout(PATIENCE),
+            entrepot.connect(url, user="app", password="secret") as connection,
+            connection.session() as session,
+            session.producer(stand.queue) as producer,
+        ):
+            for body in "abc":
+                await producer.send(body)
+
+    asyncio.run(produce_there())
+    with beside_locked(tmp_path / "beside", foreign.port, authority) as daemon:
+        stand.url = f"stomp://127.0.0.1:{daemon.port}"
+        stand.run(stand.stream(demand="true").select("text"))
+        stand.close()
+    assert sorted(stand.texts()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("password", "does not let in app"),
+        ("authority", "its certificate is not trusted: "),
+    ],
+)
+def test_what_is_wrong_with_either_is_said_with_a_remedy(
+    locked: tuple[Classic, Path], stand: Stand, tmp_path: Path, what: str, said: str
+) -> None:
+    foreign, authority = locked
+    password = "wrong" if what == "password" else "secret"
+    if what == "authority":
+        (tmp_path / "other").mkdir()
+        authority = Certificates(tmp_path / "other").authority
+    with beside_locked(tmp_path / "beside", foreign.port, authority, password) as daemon:
+        until = time.monotonic() + PATIENCE
+        while said not in daemon.told():
+            assert time.monotonic() < until, daemon.told()
+            time.sleep(0.1)
+        stand.url = f"stomp://127.0.0.1:{daemon.port}"
+        with pytest.raises(Exception, match="is away") as away:  # and no query that found nothing
+            stand.run(stand.stream(demand="true", failoverTimeout="3000"))
+        assert "entrepot bridge list" in str(pipeline.cause_of(away.value))
+        stand.close()
 
 
 def test_without_demand_nothing_is_brought(foreign: Classic, beside: Daemon, stand: Stand) -> None:

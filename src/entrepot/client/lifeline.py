@@ -13,6 +13,7 @@ from entrepot.base.errors import EntrepotError, OperatorError
 from entrepot.base.uri import Endpoint, authority
 from entrepot.io.connection import Connection
 from entrepot.io.tcp import dial
+from entrepot.io.tls import trouble
 from entrepot.io.turns import Turn
 from entrepot.protocols.conversing.port import Conversation, Dialler
 from entrepot.protocols.failover import FailoverCore
@@ -166,7 +167,7 @@ class Lifeline(LifelinePort):
             self._transports.pop(attempt, None)
             core.refused(attempt, error)
         except OSError as error:
-            core.failed(attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
+            core.failed(attempt, f"{authority(place)}: {trouble(error)}")
 
     def _speaks(self, name: str, text: str) -> bool:
         return self.core.dialler.speaks(name)

@@ -22,7 +22,7 @@ Decided on purpose, where Classic does otherwise:
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 import msgspec
@@ -71,6 +71,9 @@ class _Neighbours(Neighbours):
     def places(self) -> str:
         return self.cluster.places()
 
+    def away(self) -> str:
+        return ", ".join(self.cluster.unreached())
+
 
 class ClientCluster(Cluster):
     """What one broker does for its clients.
@@ -92,6 +95,7 @@ class ClientCluster(Cluster):
         self.balance: Final = Balance()
         self.moved = 0
         self.links: dict[Hashable, CensusPort] = {}
+        self.unreached: Callable[[], list[str]] = list  # connectors of which the other broker is away
         self._departures: dict[int, Departure] = {}
         self._stubborn: dict[int, int] = {}  # a client that could not be moved -> when it may be asked again
         self._filters: dict[str, list[re.Pattern[str]]] = {}

@@ -117,6 +117,10 @@ class Neighbours:
         """Return who is known and where STOMP is spoken there, this broker first: the list of BROKERS' answer."""
         return ""
 
+    def away(self) -> str:
+        """Return the connectors over which messages are to come, and whose other broker is not reached just now."""
+        return ""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Informant:

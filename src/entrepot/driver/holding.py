@@ -225,15 +225,28 @@ class Holding:
         return ends
 
     def _arrived(self, ends: dict[str, int]) -> Course[dict[str, int]]:
-        """Return `_ends` when nothing has come for a while: the first claim was the demand that bridges heard of."""
+        """Return `_ends` when nothing has come for a while: the first claim was the demand that bridges heard of.
+
+        A broker that a bridge does not reach is waited for: nobody knows what it has. Raises Unreachable.
+        """
         quiet = self.query.arrival_ms / 1000
         since = self._clock()
-        while (left := since + quiet - self._clock()) > 0:
-            yield from wait(min(left, ARRIVAL_LOOK))
+        until = since + self.query.reach.patience
+        while (left := since + quiet - self._clock()) > 0 or self._away():
+            if self._away() and self._clock() > until:
+                raise Unreachable(
+                    f"what the brokers of the url are to bring cannot come: the other end of {self._away()} is away",
+                    remedy="`entrepot bridge list` says why; demand=false takes what is here already",
+                )
+            yield from wait(max(RETRY, min(left, ARRIVAL_LOOK)))
             found = yield from self._past_the_gone(self._ends)
-            if found != ends:
+            if found != ends or self._away():
                 ends, since = found, self._clock()
         return ends
+
+    def _away(self) -> str:
+        """Return what brokers told of their connectors with the last claim."""
+        return ", ".join(dict.fromkeys(shard.ledger.away for shard in self.shards.live() if shard.ledger.away))
 
     def _expect_targets(self) -> Course[None]:
         """AvailableNow has promised to read what these shards had: wait for those that are away."""

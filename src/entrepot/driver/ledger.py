@@ -22,6 +22,7 @@ class Ledger:
         self.first = 0  # the base when we attached: where a query begins that knows nothing of this shard
         self.tail = 0
         self.more = 0  # messages that could be claimed at the last answer, about
+        self.away = ""  # connectors whose other broker was not reached then, of a reader that is demand
         self.octets = 0  # of what was claimed since `take_octets`; a broker of before `octets` does not say
         self.settled = 0  # what we asked to settle
 
@@ -42,6 +43,7 @@ class Ledger:
         self.tail = max(self.tail, number(answer, "tail"))
         if "more" in answer:
             self.more = number(answer, "more")
+            self.away = answer.get("away", "")
         if "octets" in answer:
             self.octets += number(answer, "octets")
 

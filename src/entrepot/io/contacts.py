@@ -34,6 +34,7 @@ from entrepot.io.datagram import Group, listen, speak
 from entrepot.io.folder import Folder
 from entrepot.io.options import no_option
 from entrepot.io.tcp import Listener, dial
+from entrepot.io.tls import trouble
 from entrepot.io.turns import Turn
 from entrepot.protocols.failover import Dial, Drop
 from entrepot.protocols.session import Session, Shell
@@ -286,7 +287,7 @@ class Contacts:
         except OperatorError as error:
             self._failed(contact, attempt, str(error))
         except OSError as error:
-            self._failed(contact, attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
+            self._failed(contact, attempt, f"{authority(place)}: {trouble(error)}")
 
     def _failed(self, contact: Caller, attempt: int, why: str) -> None:
         self._turn.run(partial(contact.failed, attempt, why))

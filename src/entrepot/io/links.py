@@ -23,7 +23,7 @@ from entrepot.io.connection import Connection
 from entrepot.io.datagram import Group, join
 from entrepot.io.options import read
 from entrepot.io.tcp import dial
-from entrepot.io.tls import client_context
+from entrepot.io.tls import client_context, trouble
 from entrepot.io.turns import Turn
 from entrepot.protocols.announcement import Found, Hearing
 from entrepot.protocols.failover import Dial, Drop, GiveUp, Warn
@@ -327,7 +327,7 @@ class Links:
         except OperatorError as error:
             self._failed(bridge, attempt, str(error))
         except OSError as error:
-            self._failed(bridge, attempt, f"{authority(place)}: {error.strerror or error or 'it took too long'}")
+            self._failed(bridge, attempt, f"{authority(place)}: {trouble(error)}")
 
     def _failed(self, bridge: Dialled, attempt: int, why: str) -> None:
         self.turn.run(lambda: bridge.perform(bridge.link.failed(attempt, why, int(self.turn.now))))

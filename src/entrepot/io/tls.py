@@ -23,6 +23,7 @@ WEAK: Final = ("SSLV2HELLO", "SSLV3", "TLSV1", "TLSV1.0", "TLSV1.1")
 JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 JCEKS_MAGIC: Final = b"\xce\xce\xce\xce"
 PEM_MARK: Final = b"-----BEGIN"
+WRONG_NAME: Final = (62, 63, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, _EMAIL_MISMATCH, _IP_ADDRESS_MISMATCH
 
 
 class TlsOptions:
@@ -116,6 +117,16 @@ def client_context(options: TlsOptions) -> ssl.SSLContext:
     if options.trust_all:
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def trouble(error: OSError) -> str:
+    """Return why a connection that we dialled did not open, and what to do where whom we dialled is not trusted."""
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return error.strerror or str(error) or "it took too long"
+    remedy = "name the authority that signed it with trustStorePath=FILE"
+    if error.verify_code in WRONG_NAME:
+        remedy = "dial it by a name that is in its certificate"
+    return f"its certificate is not trusted: {error.verify_message.rstrip('.')}; {remedy}"
 
 
 def _restrict(context: ssl.SSLContext, options: TlsOptions) -> None:

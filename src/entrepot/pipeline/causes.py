@@ -16,7 +16,9 @@ _UNFIT: Final = re.compile(
     r"java\.lang\.((?:NoSuchMethod|NoSuchField|IncompatibleClassChange|AbstractMethod|NoClassDefFound)Error)"
 )
 _MISSING: Final = re.compile(r"DATA_SOURCE_NOT_FOUND|Failed to find the data source|Cannot find catalog plugin class")
+_AVRO: Final = re.compile(r"AVRO_NOT_LOADED|org\.apache\.spark\.sql\.avro\.")
 _FITTING: Final = "docs/lakes.md has the versions of PySpark, Delta and Iceberg that fit one another"
+_FITTING_AVRO: Final = "docs/recipes.md has the versions of PySpark and spark-avro that fit one another"
 _LINE: Final = re.compile(r"entrepot\.base\.errors\.(\w+): (.+)")
 
 
@@ -55,8 +57,12 @@ def _unfit(error: Exception) -> OperatorError | None:
     if isinstance(error, EntrepotError):
         return None
     found = _UNFIT.search(said)
+    avro = _AVRO.search(said)
     if found is not None:
-        return OperatorError(f"a package was built for another version of Spark: {found[1]}", remedy=_FITTING)
+        remedy = _FITTING if avro is None else _FITTING_AVRO
+        return OperatorError(f"a package was built for another version of Spark: {found[1]}", remedy=remedy)
+    if avro is not None and "AVRO_NOT_LOADED" in said:
+        return OperatorError("Spark's package for Avro, spark-avro, is missing", remedy=_FITTING_AVRO)
     if _MISSING.search(said):
         return OperatorError("a package of Spark is missing that the format or the catalog needs", remedy=_FITTING)
     return None

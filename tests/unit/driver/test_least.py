@@ -93,14 +93,17 @@ class World:
     def batch(self, budget: int | None = 1_000) -> int:
         """Return how many messages the next batch has, after the waiting of one call."""
         before = sum(self.end.shards.values())
-        course: Iterator[Any] = self.holding.latest(self.end, budget)
+        self.end = self.run(self.holding.latest(self.end, budget))
+        return sum(self.end.shards.values()) - before
+
+    def run(self, course: Iterator[Any]) -> Any:
+        """Return what ``course`` returns, after its waiting."""
         answer: Any = None
         while True:
             try:
                 effect = course.send(answer)  # type: ignore[attr-defined]
             except StopIteration as over:
-                self.end = over.value
-                return sum(self.end.shards.values()) - before
+                return over.value
             assert isinstance(effect, Wait), effect
             until = self.time + effect.seconds
             for due in sorted(self.arrivals):

@@ -66,7 +66,9 @@ def test_what_it_says_of_all_flows_each_may_say_otherwise() -> None:
         ('metrics = "127.0.0.1:0"', 'metrics = "here"', "metrics 'here' is not HOST:PORT", "9464"),
         ('path = "data/orders"', 'path = "data/orders"\nformat = "orc"', "'orc'", "parquet"),
         ('name = "orders"', 'name = "../orders"', "no name", "letters"),
-        ('queue = "orders"', 'queue = "orders"\ncolumns = "message_id"', "could be parsed", "text and body"),
+        ('queue = "orders"', 'queue = "orders"\ncolumns = "message_id,text"', "could be parsed", "add body"),
+        ('parse = "json"', 'parse = "avro"', "no record of Avro", "schema = '{"),
+        ('parse = "json"', 'parse = "xml"', "'xml'", '"avro"'),
         ("[spark]", '[lineage]\nurls = "http://catalog"\n[spark]', "urls", "did you mean 'url'"),
         ("[spark]", "[lineage]\nevery = 0\n[spark]", "lineage", "above 0"),
         ("[spark]", "[restart]\nfirst = 0\n[spark]", "restart", "above 0"),
@@ -82,6 +84,19 @@ def test_what_cannot_be_meant_is_refused_with_its_place_and_a_remedy(
         read(FILE.replace(old, new, 1))
     assert said in refused.value.message
     assert remedy in (refused.value.remedy or "")
+
+
+def test_a_schema_of_avro_is_a_record() -> None:
+    record = '{"type": "record", "name": "O", "fields": [{"name": "order", "type": "int"}]}'
+    text = FILE.replace('parse = "json"', 'parse = "avro"').replace('"order int"', f"'{record}'")
+    made = configuration.settings(read(text.replace("[spark]", '[spark]\n"spark.driver.extraJavaOptions" = "-Da=b"')))
+    assert made["spark__driver__extraJavaOptions"] == f"{configuration.LIMITS} -Da=b"
+    assert made["spark__executor__extraJavaOptions"] == configuration.LIMITS
+
+
+def test_csv_holds_no_octets_so_text_is_parsed() -> None:
+    text = FILE.replace('queue = "orders"', 'queue = "orders"\ncolumns = "text"')
+    read(text.replace("parse", 'format = "csv"\nparse'))
 
 
 def test_passwords_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

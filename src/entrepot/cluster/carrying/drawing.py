@@ -303,6 +303,10 @@ class DrawConnector:
     def _parted(self) -> None:
         self.bridge = None
 
+    def seeks(self) -> bool:
+        """Say whether the other broker is not reached just now."""
+        return self.bridge is None or self.bridge.link.state is not State.OPEN
+
     @property
     def state(self) -> str:
         """What it does while it has no connection, for people."""

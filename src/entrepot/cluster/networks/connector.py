@@ -83,6 +83,11 @@ class NetworkConnector:
         """What it does while it has no bridge, for people."""
         return "searching" if self.started else "stopped"
 
+    def seeks(self) -> bool:
+        """Say whether a broker that it is to reach is not reached just now."""
+        links = [bridge.link for bridge in self.bridges.values()]
+        return any(link.state is not State.OPEN and link.why != LOOP for link in links)
+
     def for_ms(self, now: Instant) -> int:
         """Return for how long it has done that, ms; -1: it was never started."""
         return (now - self.since) // MILLISECOND if self.since <= now else -1

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
-from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import State
 from entrepot.cluster.networks.bridge import Bridge
 from entrepot.cluster.networks.wires import ANSWERS_PORTION, MESSAGES_PORTION, ClientWire
 from entrepot.cluster.supervision import INTERVALS_SILENT
-from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
+from entrepot.protocols.openwire.client import SHUTS_DOWN, ClientPort, OpenWireClient
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, MessageDispatch, Response
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
 from entrepot.protocols.session import Session, Shell
+
+REFUSED_WITHIN: Final = 2 * SECOND  # of the opening of a duplex bridge: milliseconds, and the way there and back
 
 
 class Opening(ClientPort):
@@ -62,8 +66,17 @@ class Opening(ClientPort):
             self.bridge.link.flow.writable(ready)
 
     def lost(self, client: OpenWireClient, why: str) -> None:
-        """The connection ended."""
-        self.bridge.perform(self.bridge.link.failed(self.attempt, why, self._now()))
+        """The connection ended.
+
+        An ActiveMQ that does not let the user of a duplex bridge in says nothing but that it shuts the bridge down.
+        """
+        bridge = self.bridge
+        now = self._now()
+        young = bridge.link.state is State.OPEN and now - bridge.link.since < REFUSED_WITHIN
+        if why == SHUTS_DOWN and bridge.duplex and young and self._current():
+            user = bridge.options.remote_user or bridge.options.user or "who gives no userName"
+            why = f"the broker ends it at once: it does not let in {user} (its log says why), or it stops"
+        bridge.perform(bridge.link.failed(self.attempt, why, now))
 
     def _take(self, command: Command) -> None:
         if self._current() and self.bridge.wire is self.wire:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import fcntl
+import json
 import os
 import re
 import tomllib
@@ -23,18 +24,26 @@ from entrepot.base.places import host_and_port
 from entrepot.pipeline import options as option_table
 
 FORMATS: Final = ("parquet", "delta", "iceberg", "json", "csv")
-PARSED: Final = ("", "json")
+JSON: Final = "json"
+AVRO: Final = "avro"
+PARSED: Final = ("", JSON, AVRO)
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOMENT: Final = re.compile(r"[0-9]+ (millisecond|second|minute|hour)s?")
 LOCK: Final = ".land.lock"
 FLOWS_MAX: Final = 1_000
+# Six octets of Avro may say that a text of 1 GiB follows: Java makes room for it first, and a Java without memory ends.
+LIMITS: Final = (
+    "-Dorg.apache.avro.limits.string.maxLength=67108864 -Dorg.apache.avro.limits.bytes.maxLength=67108864 "
+    "-Dorg.apache.avro.limits.collectionItems.maxLength=4194304"
+)
 VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Flow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One query. ``source``: options of the format entrepot (docs/spark.md); ``path``: a directory, or a table's name.
 
-    ``parse`` and ``schema``: the text is read as JSON with that schema; what does not parse has ``parsed=false``.
+    ``parse`` and ``schema``: the body is read as JSON, with columns as Spark writes them, or as Avro, with a record as
+    Avro writes it; what does not parse has ``parsed=false``.
     ``writer``: further options of the format that is written.
     """
 
@@ -147,18 +156,36 @@ def _check_flow(flow: Flow, where: str) -> None:
     if flow.format not in FORMATS:
         raise InvalidOption(f"{where}: the format {flow.format!r} is not known", remedy="one of " + ", ".join(FORMATS))
     if flow.parse not in PARSED:
-        raise InvalidOption(f"{where}: nothing parses {flow.parse!r}", remedy='parse = "json", or leave it out')
+        remedy = 'parse = "json" or "avro", or leave it out'
+        raise InvalidOption(f"{where}: nothing parses {flow.parse!r}", remedy=remedy)
     if bool(flow.parse) != bool(flow.schema):
         raise InvalidOption(f"{where}: parse and schema go together", remedy='schema = "order int, customer string"')
-    chosen = [name.strip() for name in flow.options.get("columns", "").split(",") if name.strip()]
-    if flow.parse and chosen and not {"text", "body"}.intersection(chosen):
-        raise InvalidOption(f"{where}: nothing is read that could be parsed", remedy="add text and body to its columns")
+    _check_parsed(flow, where)
     if not MOMENT.fullmatch(flow.every):
         raise InvalidOption(f"{where}: every is {flow.every!r}", remedy='write "10 seconds"')
     try:
         option_table.read(flow.options, option_table.STREAM)
     except InvalidOption as error:
         raise InvalidOption(f"{where}: {error.message}", remedy=error.remedy) from None
+
+
+def _check_parsed(flow: Flow, where: str) -> None:
+    chosen = [name.strip() for name in flow.options.get("columns", "").split(",") if name.strip()]
+    wanted = "text" if flow.format == "csv" and flow.parse == JSON else "body"  # CSV holds no octets
+    if flow.parse and chosen and wanted not in chosen:
+        remedy = f"add {wanted} to its columns: what does not parse is kept there"
+        raise InvalidOption(f"{where}: nothing is read that could be parsed", remedy=remedy)
+    if flow.parse == AVRO and not _is_record(flow.schema):
+        remedy = """schema = '{"type": "record", "name": "Order", "fields": [{"name": "order", "type": "int"}]}'"""
+        raise InvalidOption(f"{where}: the schema is no record of Avro", remedy=remedy)
+
+
+def _is_record(schema: str) -> bool:
+    try:
+        found = json.loads(schema)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and found.get("type") == "record" and bool(found.get("fields"))
 
 
 @contextmanager
@@ -191,7 +218,11 @@ def _words(given: dict[str, str | int | bool]) -> dict[str, str]:
 
 def settings(landing: Landing) -> dict[str, str]:
     """Return the session's settings as `pipeline.session` takes them."""
-    return {name.replace(".", "__"): value for name, value in _words(landing.spark).items()}
+    found = {name.replace(".", "__"): value for name, value in _words(landing.spark).items()}
+    if any(flow.parse == AVRO for flow in landing.land):
+        for name in ("spark__driver__extraJavaOptions", "spark__executor__extraJavaOptions"):
+            found[name] = f"{LIMITS} {found.get(name, '')}".strip()  # what the file says comes last, and counts
+    return found
 
 
 def written(flow: Flow) -> dict[str, str]:

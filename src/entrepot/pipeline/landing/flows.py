@@ -7,12 +7,13 @@ without Spark sees the files of a batch that is repeated twice), the transaction
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from entrepot.pipeline.landing.configuration import Flow, Landing, written
+from entrepot.pipeline.landing.configuration import AVRO, JSON, Flow, Landing, written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -53,14 +54,42 @@ def shaped(frame: DataFrame, flow: Flow) -> DataFrame:
         return frame
     from pyspark.sql import functions as f  # noqa: PLC0415 - needs PySpark
 
-    given = {"text": f.col("text"), "body": f.decode(f.col("body"), "UTF-8")}
-    schema = f"{flow.schema}, {CORRUPT} string"
-    # A client that gives a length sends octets (STOMP does); what parses as JSON is text whoever sent it.
-    said = f.coalesce(*(given[name] for name in ("text", "body") if name in frame.columns))
-    read = f.from_json(said, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
-    with_read = frame.withColumn("_read", read)
-    good = f.col("_read").isNotNull() & f.col(f"_read.{CORRUPT}").isNull()
+    # What parses is text whoever sent it, as text or as octets (STOMP's clients give a length): the octets are read.
+    octets = f.col("body") if "body" in frame.columns else f.col("text").cast("binary")
+    with_read = frame.withColumn("_read", _READ[flow.parse](octets, flow.schema))
     fields = [name for name in with_read.schema["_read"].dataType.fieldNames() if name != CORRUPT]  # type: ignore[attr-defined]
+    good = _is_read(fields) if flow.parse == AVRO else f.col("_read").isNotNull() & f.col(f"_read.{CORRUPT}").isNull()
     taken = [f.when(good, f.col(f"_read.`{name}`")).alias(name) for name in fields]
     kept = [f.col(name) for name in frame.columns if name not in fields]
     return with_read.select(*taken, *kept, good.alias(PARSED))
+
+
+def _json(octets: Column, schema: str) -> Column:
+    """Return what JSON says; null for octets that are no UTF-8.
+
+    To decode them is an error in Spark 4, which ends the query at each restart; U+FFFD in their place changes them.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    modes = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    return f.from_json(f.try_validate_utf8(octets.cast("string")), f"{schema}, {CORRUPT} string", modes)
+
+
+def _avro(octets: Column, schema: str) -> Column:
+    """Return what Avro says; null, or a row of nulls, for what is none.
+
+    By its name in SQL: Spark then says what is missing without its package, where a call from Python says nothing.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.call_function("from_avro", octets, f.lit(schema), f.create_map(f.lit("mode"), f.lit("PERMISSIVE")))
+
+
+def _is_read(fields: Sequence[str]) -> Column:
+    """Say whether a record was read: of what is none Spark makes nulls."""
+    from pyspark.sql import functions as f  # noqa: PLC0415 - as above
+
+    return f.coalesce(*(f.when(f.col(f"_read.`{name}`").isNotNull(), True) for name in fields), f.lit(False))
+
+
+_READ: Final[dict[str, Callable[[Column, str], Column]]] = {JSON: _json, AVRO: _avro}

@@ -32,6 +32,7 @@ from entrepot.protocols.session import NEVER, OPENWIRE, Session, Shell
 
 NEGOTIATION_TIMEOUT: Final = 10 * SECOND  # Java's own patience
 WRITES_PER_PERIOD: Final = 3
+SHUTS_DOWN: Final = "the broker shuts down"
 COMMANDS_MAX: Final = 2**31 - 1  # an int on the wire; then it begins again, as Java's counter does
 
 
@@ -174,7 +175,7 @@ class OpenWireClient(Session):
                     if command.response_required:
                         self.post(KeepAliveInfo())
                 elif isinstance(command, ShutdownInfo):
-                    self._end("the broker shuts down")
+                    self._end(SHUTS_DOWN)
                     return
                 elif isinstance(command, Command):
                     self.port.told(self, command)

@@ -250,6 +250,10 @@ class Leasing(Source):
         fields = {"end": str(end), "more": str(lease.more)}
         if counted:
             fields["octets"] = str(lease.claimed)
+        if any(demand.lease is lease for demand in self.demands):
+            away = self.session.broker.neighbours.away()
+            if away:
+                fields["away"] = away
         self.answer(lease, fields, receipt)
 
     # -- READ ---------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 from conversation import Conversation
 from entrepot.core.leases.wanting import LeaseReader
+from entrepot.core.ports import Neighbours
 from entrepot.core.queue.consumer import LEASE
 from entrepot.core.queue.queue import NONE_DELIVERED
 from entrepot.protocols.stomp.leasing import DEMANDS_MAX
@@ -62,6 +63,16 @@ def test_it_ends_with_connection_lease_queue_and_broker(talk: Conversation, end:
     talk.run([f"{CLAIM} demand:true", end])
     queue = talk.rig.broker.table.queues.get("q")
     assert queue is None or not queue.roster.consumers
+
+
+def test_it_is_told_of_bridges_that_reach_nobody(talk: Conversation) -> None:
+    class Alone(Neighbours):
+        def away(self) -> str:
+            return "there, NC"
+
+    talk.rig.broker.neighbours = Alone()
+    assert not any("away" in line for line in talk.run([CLAIM]))
+    assert any("away:there, NC" in line for line in talk.run([f"{CLAIM} demand:true"]))
 
 
 def test_nothing_is_dispatched_to_it_and_others_go_on(talk: Conversation) -> None:
