@@ -8,7 +8,6 @@ for others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from entrepot.base.patterns import MIXED, is_pattern, matches
 from entrepot.core.broker import BrokerCore
@@ -23,10 +22,8 @@ from entrepot.core.events.facts import (
 )
 from entrepot.core.events.watching import OWN
 from entrepot.core.observing import ignore, observe_all
-from entrepot.core.queue.consumer import APPLICATION, INCOMING_BRIDGE, LEASE
+from entrepot.core.queue.consumer import DEMAND
 from entrepot.model.address import MULTICAST, Destination
-
-READERS: Final = (APPLICATION, LEASE, INCOMING_BRIDGE)
 
 
 class Wanted:
@@ -88,7 +85,7 @@ class ReaderDemand(Listener):
 
     def key_of(self, place: Place, reader: Reader) -> str:
         """Return under what the queue ``place`` is wanted by ``reader``; "" where it is no demand."""
-        if int(reader.kind) not in READERS or place.temporary or not place.durable:
+        if int(reader.kind) not in DEMAND or place.temporary or not place.durable:
             return ""
         topic = place.routing == MULTICAST
         name = place.address if topic else place.name

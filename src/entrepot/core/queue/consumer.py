@@ -31,6 +31,8 @@ BROWSER: Final = 2  # it takes nothing out of the queue
 LEASE: Final = 3  # a reader of ranges (`core/leases/lease.py`)
 REDISTRIBUTOR: Final = 4  # the broker itself, for queues of other brokers
 INCOMING_BRIDGE: Final = 5  # a link that another broker opened to this one
+DEMAND: Final = (APPLICATION, LEASE, INCOMING_BRIDGE)
+"""Those of which other brokers hear, and to which they send what they have."""
 KINDS: Final = {
     APPLICATION: "application",
     BRIDGE: "bridge",

@@ -51,7 +51,7 @@ from entrepot.core.events.facts import (
     SecurityFact,
     SessionFact,
 )
-from entrepot.core.queue.consumer import APPLICATION, INCOMING_BRIDGE
+from entrepot.core.queue.consumer import DEMAND
 from entrepot.core.queue.queue import Queue
 from entrepot.core.security.access import BROWSE, CONSUME, CREATE, DELETE, MANAGE, SEND, SUBSCRIBE
 from entrepot.core.sending.handing import hand_out
@@ -211,7 +211,7 @@ class Notifications(Listener):
         if isinstance(fact, BindingFact):
             self.tell(TYPES[kind], self._binding(fact))
         elif isinstance(fact, ConsumerFact):
-            if fact.reader.kind in (APPLICATION, INCOMING_BRIDGE):
+            if fact.reader.kind in DEMAND:
                 self.tell(TYPES[kind], self._slow(fact) if kind == CONSUMER_SLOW else self._consumer(fact))
         elif isinstance(fact, SessionFact):
             self._session(kind, fact.number, fact.session, fact.protocol, fact.user, fact.client_id)
@@ -313,7 +313,7 @@ class Notifications(Listener):
             info.filter = place.filter
             for consumer in queue.roster.consumers:
                 reader = consumer.subscriber
-                if reader.kind in (APPLICATION, INCOMING_BRIDGE):
+                if reader.kind in DEMAND:
                     info.consumers.append(reader.selector)
             info.consumers.sort(key=bool)  # those without a filter first
             found.append(info)

@@ -15,6 +15,7 @@ from entrepot.cluster.clusters.withheld import Withheld
 from entrepot.cluster.flow import NO_CREDIT
 from entrepot.core.addressing.binding import ROUTE_TO
 from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.leases.wanting import LeaseDemand
 from entrepot.core.sending.handing import hand_out
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
@@ -379,3 +380,21 @@ def test_a_queue_that_is_deleted_while_it_moves_leaves_nothing() -> None:
     world.wait(100)
     assert "Q" not in a.rig.broker.table.queues
     assert not a.connection.registry.redistribution.watches  # type: ignore[union-attr]
+
+
+def test_a_reader_by_lease_that_is_demand_draws_what_waits_and_one_that_is_none_does_not() -> None:
+    world, (a, b) = moving()
+    a.send("queue://Q", range(COUNT))
+    broker = b.rig.broker
+    lease = broker.leases.need(Destination("Q", ANYCAST), "etl", create=True)
+    world.wait(200)
+    assert (stored(a), stored(b)) == (COUNT, 0)
+    wish = LeaseDemand(lease, broker.ids.consumer_key())
+    broker.subscribe(wish)
+    world.wait(200)
+    assert (stored(a), stored(b)) == (0, COUNT)
+    broker.unsubscribe(wish)
+    world.wait(50)
+    a.send("queue://Q", range(COUNT))
+    world.wait(200)
+    assert (stored(a), stored(b)) == (COUNT, COUNT)
