@@ -44,6 +44,10 @@ class Backup:
         )
         node.act(self.emptying.start)
 
+    def has_begun(self) -> bool:
+        """Say whether something is at the target."""
+        return any(way.arrived() for way in self.drain.ways.ways.values())
+
     def bad(self) -> list[str]:
         return [what for what, bad in self.said if bad]
 
@@ -103,7 +107,7 @@ def test_without_a_target_it_waits_and_says_so_and_goes_on_when_there_is_one() -
 def test_a_target_that_goes_is_waited_for_and_no_other_is_taken() -> None:
     world, (a, b, c) = filled(3)
     backup = Backup(a)
-    while not backup.drain.ways.moved:
+    while not backup.has_begun():
         world.wait(10)
     target, other = (b, c) if backup.drain.ways.node == b.uuid else (c, b)
     target.leave(orderly=False)
@@ -203,7 +207,7 @@ def test_what_an_operator_began_stays_his() -> None:
 def test_a_stop_in_order_lets_arrive_what_is_on_its_way_and_begins_nothing_more() -> None:
     world, (a, b) = filled()
     backup = Backup(a)
-    while not backup.drain.ways.moved:
+    while not backup.has_begun():
         world.wait(10)
     a.act(backup.emptying.stop)
     ended = False
@@ -232,7 +236,7 @@ def test_it_does_not_say_where_it_is() -> None:
 def test_nothing_moves_while_no_copy_would_know_of_it() -> None:
     world, (a, b) = filled()
     backup = Backup(a, stays=True)
-    while not backup.drain.ways.moved:
+    while not backup.has_begun():
         world.wait(10)
     backup.held = True
     world.wait(1_000)
