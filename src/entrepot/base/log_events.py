@@ -95,6 +95,12 @@ EVENTS: Final = {
             "one of the processes of `--processes` died; the others serve, and what it has on disk waits for it",
         ),
         LogEvent(
+            "LOG-1026",
+            "entrepot.node",
+            "what the processes answer cannot be made one answer",
+            "a bug of ours, with its traceback: a management message to all of `--processes` is refused",
+        ),
+        LogEvent(
             "LOG-1012",
             "entrepot.connection",
             "the broker failed at the end of a turn; it goes on",
