@@ -7,7 +7,6 @@ once in `LEAST` s, held once, and goes out in pieces of which each connection ha
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
@@ -17,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.console import metrics as encoder
 from entrepot.console.desk import Desk
-from entrepot.console.watch import FORGOTTEN, Kept, Watches
+from entrepot.console.watch import Shelf, Watches
 from entrepot.core.operators.overlook import OLD_MS
 from entrepot.management.view import Asker, BrokerView, Sides
 
@@ -58,21 +57,11 @@ class Scrapes:
 
     def __init__(self, watches: Watches) -> None:
         self.watches: Final = watches
-        self._kept: dict[Scrape, Kept[Scraped]] = {}
+        self._kept: Final = Shelf[Scrape](KINDS_MOST, share=1.0)  # of the console's time
 
     async def of(self, scrape: Scrape) -> Scraped:
         """Return the text; one that was just made, if there is one. Raises EntrepotError."""
-        kept = self._kept.get(scrape)
-        if kept is None:
-            self._forget()
-            kept = self._kept[scrape] = Kept(lambda: self._made(scrape), share=1.0)
-        return await kept.current()
-
-    def _forget(self) -> None:
-        limit = time.monotonic() - FORGOTTEN
-        self._kept = {scrape: kept for scrape, kept in self._kept.items() if kept.wanted > limit}
-        while len(self._kept) >= KINDS_MOST:
-            del self._kept[min(self._kept, key=lambda scrape: self._kept[scrape].wanted)]
+        return await self._kept.of(scrape, lambda: self._made(scrape))
 
     async def _made(self, scrape: Scrape) -> Scraped:
         sides = await self.watches.sides(scrape.user, scrape.password)

@@ -12,7 +12,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, TimedOut
@@ -48,6 +48,7 @@ WANTED_MOST: Final = 50  # pages of queues, and answers to what living pages ask
 FORGOTTEN: Final = 30.0  # s after which one that nobody looks at is forgotten
 HISTORY: Final = 900  # points of the curves: 22 minutes and more
 
+K = TypeVar("K", bound=Hashable)
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -67,7 +68,7 @@ class Watch:
         self._glances: Final = Kept(lambda: glance(desk))
         self._addresses: Final = Kept(lambda: counted_addresses(desk, ADDRESSES_MOST))
         self._settings: Final = Kept(lambda: settings_of(desk))
-        self._wanted: dict[str, Kept[Any]] = {}
+        self._wanted: Final = Shelf[str](WANTED_MOST)
         self._noted: Glance | None = None
         self._turn: Final = asyncio.Lock()
         self._free_at = 0.0  # of a monotonic clock
@@ -109,12 +110,7 @@ class Watch:
         return await self._known("ask", asked, lambda: self.desk.ask(resource, operation, *values))
 
     async def _known(self, kind: str, wanted: Mapping[str, object], ask: Callable[[], Awaitable[Any]]) -> Any:
-        key = kind + json.dumps(wanted, sort_keys=True)
-        kept = self._wanted.get(key)
-        if kept is None:
-            self._forget()
-            kept = self._wanted[key] = Kept(ask)
-        return await kept.current(len(self._wanted))
+        return await self._wanted.of(kind + json.dumps(wanted, sort_keys=True), ask)
 
     async def _in_turn(self, wanted: Mapping[str, object]) -> Found:
         """Ask for one page after the other; who goes on and on, as by typing in a search, takes `TYPING`."""
@@ -127,12 +123,6 @@ class Watch:
                 return await page_of(self.desk, wanted)
             finally:
                 self._free_at += min(COST_MOST, time.monotonic() - began) / TYPING
-
-    def _forget(self) -> None:
-        limit = time.monotonic() - FORGOTTEN
-        self._wanted = {key: kept for key, kept in self._wanted.items() if kept.wanted > limit}
-        while len(self._wanted) >= WANTED_MOST:
-            del self._wanted[min(self._wanted, key=lambda key: self._wanted[key].wanted)]
 
 
 class Kept(Generic[T]):
@@ -159,6 +149,39 @@ class Kept(Generic[T]):
             self._at = time.monotonic()
             self._took = self._at - began
             return value
+
+
+class Shelf(Generic[K]):
+    """Answers that are kept by what was asked, ``most`` of them; they share the time of who answers (``share``).
+
+    One that nobody asked for in `FORGOTTEN` s goes when there is a new one, and of too many the one least wanted.
+    """
+
+    def __init__(self, most: int, share: float = SHARE) -> None:
+        self._most: Final = most
+        self._share: Final = share
+        self._kept: dict[K, Kept[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._kept
+
+    async def of(self, key: K, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer to ``key``, asked for anew when it is old. Raises what ``ask`` raises."""
+        kept = self._kept.get(key)
+        if kept is None:
+            self._forget()
+            kept = self._kept[key] = Kept(ask, self._share)
+        value: T = await kept.current(len(self._kept))
+        return value
+
+    def _forget(self) -> None:
+        limit = time.monotonic() - FORGOTTEN
+        self._kept = {key: kept for key, kept in self._kept.items() if kept.wanted > limit}
+        while len(self._kept) >= self._most:
+            del self._kept[min(self._kept, key=lambda key: self._kept[key].wanted)]
 
 
 class Watches:
