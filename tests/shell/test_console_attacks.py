@@ -49,6 +49,7 @@ ATTACKS: Final = {
         "shell/test_console_tools.py::test_many_slow_heads_stop_nobody",
         "unit/console/test_shield.py::test_a_body_whose_rest_never_comes_is_refused_and_the_connection_goes",
     ),
+    "answers that are not read": ("unit/console/test_door.py::test_an_answer_that_nobody_reads_is_thrown_away",),
     "oversized JSON": (
         "shell/test_console_tools.py::test_what_is_too_long_is_refused_and_others_are_served",
         "unit/console/test_shield.py::test_a_body_that_is_longer_than_its_head_says_is_refused",

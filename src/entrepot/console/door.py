@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -13,7 +16,15 @@ from entrepot.config.console import ConsolePlace, ConsoleTls
 from entrepot.io.tls import TlsOptions, server_context
 
 SLOW: Final = 15.0  # s that a request may take to arrive
+UNREAD: Final = 60.0  # s in which somebody who has an answer to read reads something of it
 CONNECTIONS_MOST: Final = 500
+
+
+class _Still(NamedTuple):
+    """A connection on which nothing happens, from when on, and with how many octets of an answer that are not read."""
+
+    since: float
+    unread: int
 
 
 def tls_options(tls: ConsoleTls) -> TlsOptions:
@@ -31,6 +42,18 @@ def tls_options(tls: ConsoleTls) -> TlsOptions:
     )
 
 
+def _unread(transport: asyncio.WriteTransport) -> int:
+    """Return how many octets the peer has not acknowledged, as far as the system tells: it keeps megabytes for it."""
+    unread = transport.get_write_buffer_size()
+    link = transport.get_extra_info("socket")
+    with suppress(OSError, ImportError):
+        import fcntl  # noqa: PLC0415 - not on every system
+        import termios  # noqa: PLC0415 - as above
+
+        unread += int.from_bytes(fcntl.ioctl(link.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    return unread
+
+
 class Door:
     """One of them. `open`, then `serve` until `ask_to_close`."""
 
@@ -38,7 +61,7 @@ class Door:
         self.place: Final = place
         self.app: Final = app
         self._server: uvicorn.Server | None = None
-        self._seen: dict[object, float] = {}
+        self._seen: dict[object, _Still] = {}
 
     @property
     def url(self) -> str:
@@ -90,15 +113,24 @@ class Door:
             self._server.should_exit = True
 
     def end_slow(self) -> None:
-        """Close connections whose request does not arrive: uvicorn waits for ever for the rest of a head."""
+        """End connections whose request does not come, or whose answer is not read: uvicorn waits for both for ever."""
         if self._server is None:
             return
         now = time.monotonic()
-        waiting: dict[object, float] = {}
+        still: dict[object, _Still] = {}
         for connection in list(self._server.server_state.connections):
             cycle: Any = getattr(connection, "cycle", None)
-            if cycle is None or cycle.response_complete:
-                waiting[connection] = since = self._seen.get(connection, now)
-                if now - since > SLOW and getattr(connection, "transport", None) is not None:
-                    connection.transport.close()
-        self._seen = waiting
+            transport = getattr(connection, "transport", None)
+            unread = 0 if transport is None else _unread(transport)
+            arrives = cycle is None or cycle.response_complete
+            if not arrives and not unread:
+                continue  # its answer is being made
+            had = self._seen.get(connection)
+            found = still[connection] = had if had is not None and had.unread == unread else _Still(now, unread)
+            if transport is None or now - found.since <= (UNREAD if unread else SLOW):
+                continue
+            if unread:
+                transport.abort()  # to close it would wait until that is read
+            else:
+                transport.close()
+        self._seen = still
