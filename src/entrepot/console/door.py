@@ -46,7 +46,7 @@ def _unread(transport: asyncio.WriteTransport) -> int:
     """Return how many octets the peer has not acknowledged, as far as the system tells: it keeps megabytes for it."""
     unread = transport.get_write_buffer_size()
     link = transport.get_extra_info("socket")
-    with suppress(OSError, ImportError):
+    with suppress(AttributeError, ImportError, OSError, ValueError):  # none is there any more, or none is told
         import fcntl  # noqa: PLC0415 - not on every system
         import termios  # noqa: PLC0415 - as above
 
