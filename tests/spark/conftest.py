@@ -20,18 +20,30 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install ent
 sys.path.append(str(Path(__file__).parents[1] / "interop"))  # real brokers of others
 
 from entrepot import pipeline
+from entrepot.pipeline.sessions import environment_of
 from shell.daemon import Daemon
 from spark.stand import QUICK, Stand
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SparkSession, frozenset[str]]]:
+    """A session, and the names in the environment of the format's workers before its first query."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = {**QUICK, "spark__local__dir": str(tmp_path_factory.mktemp("spark"))}
     session = pipeline.session("entrepot-tests", master="local[2,4]", **settings)
     session.sparkContext.setLogLevel("OFF")
-    yield session
+    yield session, frozenset(environment_of(session).keySet())
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(begun: tuple[SparkSession, frozenset[str]]) -> SparkSession:
+    return begun[0]
+
+
+@pytest.fixture(scope="session")
+def furnished(begun: tuple[SparkSession, frozenset[str]]) -> frozenset[str]:
+    return begun[1]
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from pyspark.errors import StreamingQueryException
 
 from entrepot import Broker, blocking, pipeline
 from entrepot.base.errors import InvalidOption, LeaseError
+from entrepot.pipeline.sessions import environment_of
 from entrepot.pipeline.source import ADMISSION_CONTROL
 from entrepot.protocols.conversing.bodies import SerializedObject
 from entrepot.protocols.stomp.frames import encode_frame
@@ -72,6 +73,16 @@ def test_a_claimed_range_is_the_same_at_every_action_and_the_rest_stays(stand: S
     assert [row["text"] for row in rows] == sent[:300]
     held.settle()
     assert stand.left() == [*sent[300:], "later"]
+
+
+def test_a_stream_adds_nothing_to_the_environment_that_all_queries_share(
+    stand: Stand, furnished: frozenset[str]
+) -> None:
+    """The map takes no two writers: two streams that began at once broke it, and every query of that driver with it."""
+    sent = stand.produce(["a"])
+    stand.run(stand.stream())
+    assert stand.texts() == sent
+    assert set(environment_of(stand.spark).keySet()) == furnished
 
 
 @pytest.mark.skipif(not ADMISSION_CONTROL, reason="before PySpark 4.2 AvailableNow is one batch")

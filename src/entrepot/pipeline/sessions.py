@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import sys
+import tempfile
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.errors import OperatorError
 from entrepot.pipeline.java import ensure_java
@@ -25,6 +26,14 @@ RECOMMENDED: Final[dict[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
+}
+
+# What Spark puts into the environment of a source's workers when a stream of it starts, whatever stands there.
+ENVIRONMENT: Final[dict[str, str]] = {
+    "SPARK_LOCAL_DIRS": tempfile.gettempdir(),
+    "SPARK_AUTH_SOCKET_TIMEOUT": "15",
+    "SPARK_BUFFER_SIZE": "65536",
+    "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
 }
 
 
@@ -65,20 +74,44 @@ def register(spark: SparkSession) -> None:
         import warnings  # noqa: PLC0415
 
         warnings.warn(lacking, stacklevel=2)
-    if _is_known(spark):
-        return
-    from entrepot.pipeline.datasource import EntrepotDataSource  # noqa: PLC0415
+    if not _is_known(spark):
+        from entrepot.pipeline.datasource import EntrepotDataSource  # noqa: PLC0415
 
-    spark.dataSource.register(EntrepotDataSource)
+        spark.dataSource.register(EntrepotDataSource)
+    _furnish(spark)
 
 
 def _is_known(spark: SparkSession) -> bool:
     """Tell whether Spark has found the format by itself: registering it again would be told as a replacement."""
-    session = getattr(spark, "_jsparkSession", None)  # None with Spark Connect
     try:
-        return session is not None and bool(session.sessionState().dataSourceManager().dataSourceExists(FORMAT))
-    except Exception:
+        return bool(_formats(spark).dataSourceExists(FORMAT))
+    except Exception:  # Spark Connect
         return False
+
+
+def environment_of(spark: SparkSession) -> Any:
+    """Return the Java map in which all queries of ``spark`` have the environment of the format's workers.
+
+    Raises whatever Spark Connect raises, which has none here.
+    """
+    return _formats(spark).lookupDataSource(FORMAT).dataSourceCls().envVars()
+
+
+def _formats(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().dataSourceManager()
+
+
+def _furnish(spark: SparkSession) -> None:
+    """Put every name into that map before two streams that start at once do: it breaks, and all queries with it.
+
+    No query of that driver can be sent to a task any more then ("Illegal size 5 of collection, expected 6").
+    """
+    try:
+        known = environment_of(spark)
+        for name, value in ENVIRONMENT.items():
+            known.putIfAbsent(name, value)
+    except Exception:  # Spark Connect, and whatever a Spark to come calls it: streams that start one by one need it not
+        return
 
 
 def ensure_python(environment: MutableMapping[str, str], master: str | None) -> None:
