@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
+from entrepot.base.checksum import crc32
 from entrepot.base.environment import KIB, MIB
 from entrepot.base.errors import ProtocolViolation
 
@@ -110,7 +110,7 @@ def encode(frame: Frame) -> bytes:
             frame.octets,
         )
     )
-    return _HEAD.pack(len(payload), zlib.crc32(payload, frame.kind), frame.kind) + payload
+    return _HEAD.pack(len(payload), crc32(payload, frame.kind), frame.kind) + payload
 
 
 def greeting(kind: int, facts: Mapping[str, object]) -> bytes:
@@ -139,7 +139,7 @@ class Frames:
                 break
             start = at + _HEAD.size
             payload = bytes(memoryview(buffer)[start : start + length])
-            if zlib.crc32(payload, kind) != crc:
+            if crc32(payload, kind) != crc:
                 raise ProtocolViolation(f"a frame of replication (kind {kind}, {length} octets) fails its checksum")
             frame = _read(kind, payload)
             frame.size = _HEAD.size + length

@@ -19,8 +19,8 @@ import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zlib import crc32
 
+from entrepot.base.checksum import crc32
 from entrepot.base.environment import GIB, MIB
 from entrepot.base.errors import InvalidOption, StoreUnusable
 from entrepot.core.events.trace import BLOCK_HEAD_OCTETS, RECORD_OCTETS, TraceSink

@@ -21,13 +21,13 @@ instead of removed: a reading error may be the machine's, and part of a body may
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from typing import Final
 
 from librt.strings import BytesWriter, write_i64_be
 from mypy_extensions import i64
 
+from entrepot.base.checksum import crc32
 from entrepot.base.environment import KIB
 from entrepot.base.errors import BodyLost, Fault
 from entrepot.journal.ports import JournalPort
@@ -51,7 +51,7 @@ def seed_of(blob_id: i64, stretch: i64) -> int:
     place = BytesWriter()
     write_i64_be(place, blob_id)
     write_i64_be(place, stretch)
-    return zlib.crc32(place.getvalue())
+    return crc32(place.getvalue())
 
 
 def wrong_stretches(blob_id: i64, read: Callable[[int, int], bytes], length: i64) -> list[int]:
@@ -66,7 +66,7 @@ def wrong_stretches(blob_id: i64, read: Callable[[int, int], bytes], length: i64
     number: i64 = 0
     while at < length:
         stretch = read(at, min(STRETCH + CHECK, length - at))
-        if zlib.crc32(stretch[:-CHECK], seed_of(blob_id, number)) != int.from_bytes(stretch[-CHECK:], "big"):
+        if crc32(stretch[:-CHECK], seed_of(blob_id, number)) != int.from_bytes(stretch[-CHECK:], "big"):
             wrong.append(at)
         number += 1
         at += STRETCH + CHECK
@@ -87,7 +87,7 @@ class _Growing:
 
     def add(self, piece: bytes) -> None:
         """Count ``piece``, which fits into the last stretch."""
-        self.crc = zlib.crc32(piece, self.crc)
+        self.crc = crc32(piece, self.crc)
         self.length += len(piece)
 
     def end(self) -> bytes:
@@ -178,7 +178,7 @@ class Overflow:
         if len(octets) < size + CHECK:
             raise BodyLost(f"its file ends after {at + stretch * CHECK + len(octets)} octets")
         body = octets[:size]
-        if zlib.crc32(body, seed_of(blob_id, stretch)) != int.from_bytes(octets[size:], "big"):
+        if crc32(body, seed_of(blob_id, stretch)) != int.from_bytes(octets[size:], "big"):
             raise BodyLost(f"octets {at} to {at + size} fail their checksum")
         return body
 

@@ -47,7 +47,6 @@ never claimed by a later one.
 
 from __future__ import annotations
 
-import zlib
 from typing import Final
 
 from librt.strings import (
@@ -61,6 +60,7 @@ from librt.strings import (
 )
 from mypy_extensions import i32, i64
 
+from entrepot.base.checksum import crc32
 from entrepot.model.message import Message, write_envelope
 
 FORMAT_FIRST: Final = 1
@@ -124,7 +124,7 @@ QUEUE_ID_MAX: Final = 0xFFFFFFFE
 
 def crc_of(octets: bytes) -> i64:
     """Return CRC-32 of ``octets`` as a signed 32-bit number, the form in which it is stored."""
-    crc: i64 = zlib.crc32(octets)
+    crc: i64 = crc32(octets)
     if crc >= 0x80000000:
         crc -= 0x100000000
     return crc

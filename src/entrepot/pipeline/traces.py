@@ -14,8 +14,8 @@ from hashlib import blake2b
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from zlib import crc32
 
+from entrepot.base.checksum import crc32
 from entrepot.base.errors import InvalidOption, OperatorError
 from entrepot.core.events import trace as facts
 from entrepot.io import seals
