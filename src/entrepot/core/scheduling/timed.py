@@ -185,7 +185,7 @@ class Schedule:
 def asks_for_schedule(message: Message) -> bool:
     """Return whether ``message`` carries a request of the scheduler and is not already a product of it."""
     rare = message.rare
-    if rare is None or SCHEDULED_JOB in rare.annotations:
+    if rare is None or not rare.annotations or SCHEDULED_JOB in rare.annotations:
         return False
     return any(name in rare.annotations for name in SCHEDULED_NAMES)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i64_be
 from mypy_extensions import i64, mypyc_attr
 
 from entrepot.base.errors import EntrepotError, InvalidDestination
@@ -293,7 +294,7 @@ class Sending(ScheduleOutlet):
         homeless = False
         unknown = b""
         for at in range(0, len(route) - 7, 8):
-            identity = int.from_bytes(route[at : at + 8], "big", signed=True)
+            identity = int(read_i64_be(route, at))
             queue = table.told(identity)
             remote = table.remotes.get(identity)
             if queue is not None and (queue.address == target.name or matches(queue.address, target.name, MIXED)):
@@ -542,7 +543,7 @@ def stamp(message: Message, policy: Policy, wall: i64) -> None:
 def forget_routes(message: Message) -> None:
     """Take away where an earlier message, of which this is a copy, went on other nodes."""
     rare = message.rare
-    if rare is None or rare.internal is None:
+    if rare is None or rare.internal is None or (len(rare.internal) == 1 and ROUTE_TO in rare.internal):
         return
     for key in list(rare.internal):
         if key != ROUTE_TO and key.startswith(ROUTE_TO):
