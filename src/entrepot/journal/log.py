@@ -29,6 +29,8 @@ from mypy_extensions import i32, i64, mypyc_attr
 from entrepot.base.errors import EntrepotError, Fault, Refused, StoreLost
 from entrepot.journal.condition import Condition, again
 from entrepot.journal.index import DURABLY, LIVE, TRANSIENT, document_name
+from entrepot.journal.moves import Move
+from entrepot.journal.moving import carry_out, is_whole, write_move
 from entrepot.journal.names import GAPS_KEY, INTERNAL_KIND
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.parts import Parts
@@ -240,6 +242,29 @@ class JournalCore(JournalEvents):
         write_i64_be(body, number)
         write_queue(body, queue_id)
         self._noted(number, queue_id, -1, body.getvalue())
+
+    def move(self, first: i64, count: i64, source: i64, queue_id: i64, fresh: i64) -> bool:
+        """Let messages that are stored for ``source`` alone be in ``queue_id``, with new numbers, by one record.
+
+        Those are ``first`` to ``first + count - 1``; their numbers are ``fresh`` and so on, which must be new. Within a
+        bracket: nobody may rely on it before. False, and nothing happened, where one of them is not so stored.
+        Raises StorageError.
+        """
+        if self._condition.dead is not None:
+            raise again(self._condition.dead)
+        tail = self.tail
+        if not is_whole(tail.index, Move(first, count, queue_id, fresh, 0), source):
+            return False
+        if self.parts.open:
+            self.parts.touch(first)
+            self.parts.touch(first + count - 1)
+        tail.prepare()
+        tail.batch.finish()
+        move = Move(first, count, queue_id, fresh, tail.sequence + 1)
+        tail.batch.record(write_move(move, source))
+        for segment in carry_out(tail.index, move, source):
+            tail.referred(segment)
+        return True
 
     # -- documents -----------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from entrepot.core.queue.dispatch import Roster
 from entrepot.core.queue.head import QueueHead
 from entrepot.core.queue.walk import Walk
 from entrepot.journal.log import JournalCore
-from entrepot.model.message import Message
+from entrepot.journal.reading import Heads
+from entrepot.model.message import DEFAULT_PRIORITY, Message
 
 RELOAD_MESSAGES: Final = 1024
 RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in here, and read on below half of it
@@ -137,6 +138,21 @@ class Stock:
         self.backlog.page(level, number, octets)
         if expiration:
             self.expiring += 1
+
+    def wait_on_disk(self, first: i64, heads: Heads) -> None:
+        """Let messages from number ``first`` on, which the journal has for this queue by now, wait where they are.
+
+        Their numbers are higher than those of all that waits here. The caller lets the queue dispatch.
+        """
+        backlog = self.backlog
+        at = 0
+        while at < len(heads.sizes):
+            level: i64 = i64(heads.priorities[at]) if backlog.prioritized else DEFAULT_PRIORITY
+            backlog.page(level, first + at, i64(heads.sizes[at]))
+            if heads.expirations[at] != 0:
+                self.expiring += 1
+            at += 1
+        self.announce()
 
     def _page(self, message: Message, level: i64) -> bool:
         """Leave ``message`` to the disk; False when there is none (ephemeral), or it is full."""

@@ -133,6 +133,25 @@ class Sending(ScheduleOutlet):
                 return SENT
         return self._send_with_care(message, target)
 
+    def sole_queue(self, target: Target) -> Queue | None:
+        """Return the queue of ``target``, if a plain message goes to that one, and nothing else is done with it.
+
+        Then `note_stored` may stand for sending it. None: it must be sent.
+        """
+        host = self.host
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        careful = target.stamps or target.careful or bool(target.parts) or target.service is not None
+        if careful or host.watch is not None or host.mirrors is not None or host.postponed is not None:
+            return None
+        queue = target.only
+        return queue if queue is not None and queue.takes_stored() else None
+
+    def note_stored(self, count: i64, target: Target) -> None:
+        """So many messages are in the `sole_queue` of ``target`` that were not sent one by one."""
+        self.sent += count
+        target.address.routed += count
+
     def send_later(self, message: Message, target: Target, postponed: Postponement) -> None:
         """Accept ``message`` for ``target`` as `send` does, but let its queues have it from ``postponed``."""
         message.number = self.ids.next_number()
