@@ -337,12 +337,15 @@ class Index:
         if self.moves.rows:
             old = self.moves.written(number)
             if old != number:
-                found = self._locate(old)
+                found = self.locate(old)
                 if found is not None:
                     return found
-        return self._locate(number)
+            elif self.moves.move_of(number) is not None:
+                return None  # nothing has that number any more
+        return self.locate(number)
 
-    def _locate(self, number: i64) -> Segment | None:
+    def locate(self, number: i64) -> Segment | None:
+        """Do as `find`, by the number that the record has."""
         hint = self._hint
         if hint is not None:
             slot = hint.slot_of(number)

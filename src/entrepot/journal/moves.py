@@ -96,6 +96,14 @@ class Moves:
         move = self._old[at]
         return move if written < move.first + move.count else None
 
+    def has_some(self, low: i64, high: i64) -> bool:
+        """Say whether a number from ``low`` to ``high`` is one that a moved message has, or had."""
+        at = bisect_right(self._fresh, int(high)) - 1
+        if at >= 0 and self.rows[at].fresh + self.rows[at].count > low:
+            return True
+        at = bisect_right(self._first, int(high)) - 1
+        return at >= 0 and self._old[at].first + self._old[at].count > low
+
     def current(self, written: i64) -> i64:
         """Return the number that the message has whose record has the number ``written``."""
         move = self.move_of(written)

@@ -34,13 +34,14 @@ def read_move(data: bytes, body: i64, since: i64) -> tuple[Move, i64]:
 
 
 def is_whole(index: Index, move: Move, source: i64) -> bool:
-    """Say whether all messages of ``move`` are stored for ``source`` alone, and were not moved before."""
-    moved = len(index.moves.rows) > 0
+    """Say whether all messages of ``move`` are stored for ``source`` alone, never returned, and not moved before."""
+    if index.moves.rows and index.moves.has_some(move.first, move.first + move.count - 1):
+        return False
     number = move.first
     while number < move.first + move.count:
-        if moved and index.moves.written(number) != number:
+        if index.notes and number in index.notes:
             return False
-        segment = index.find(number)
+        segment = index.locate(number)
         if segment is None or segment.states[index.slot] != LIVE or segment.queue_at(index.slot) != source:
             return False
         number += 1
@@ -58,7 +59,7 @@ def carry_out(index: Index, move: Move, source: i64) -> list[Segment]:
         queue -= 0x100000000
     number = move.first
     while number < move.first + move.count:
-        segment = index.find(number)
+        segment = index.locate(number)
         if segment is not None:
             if not found or found[-1] is not segment:
                 found.append(segment)
