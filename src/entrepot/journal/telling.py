@@ -38,12 +38,11 @@ class Telling:
         between.tell_before(-1)
 
     def _tell_segments(self, sink: RecoverySink) -> None:
+        segments = [segment for segment in self.index.segments if segment.live > 0]
         group: list[Segment] = []
         reach: i64 = 0
-        for segment in self.index.segments:
-            if segment.live == 0:
-                continue
-            if group and lowest_live(segment) > reach:
+        for segment, floor in zip(segments, _floors(segments), strict=True):
+            if group and floor > reach:
                 self._tell_group(group, sink)
                 group = []
             group.append(segment)
@@ -100,6 +99,22 @@ class Telling:
             queue = each
             deliveries = index.deliveries(number, queue)
             sink.message(queue, number, priority, expiration, deliveries, size, deliver_at)
+
+
+def _floors(segments: list[Segment]) -> list[int]:
+    """Return for each of ``segments`` the lowest number that is live in it or in a later one.
+
+    A segment that was compacted has numbers that messages got later: one behind it may begin lower than one before.
+    """
+    floors: list[int] = []
+    lowest: i64 = -1
+    for segment in reversed(segments):
+        own = lowest_live(segment)
+        if lowest < 0 or own < lowest:
+            lowest = own
+        floors.append(int(lowest))
+    floors.reverse()
+    return floors
 
 
 class Between(RecoverySink):
