@@ -218,12 +218,7 @@ class JournalCore(JournalEvents):
         write_i64_be(body, number)
         write_queue(body, queue_id)
         write_i32_be(body, i32(count))
-        self._noted(number, queue_id, count, body.getvalue())
-
-    def _noted(self, number: i64, queue_id: i64, count: i64, octets: bytes) -> None:
-        tail = self.tail
-        offset = tail.batch.record(octets)
-        tail.index.note(number, queue_id, count, tail.active, offset, RECORD_HEAD + len(octets))
+        _noted(self.tail, number, queue_id, count, body.getvalue())
 
     def add(self, number: i64, queue_id: i64) -> None:
         """Let one more queue hold a message that the journal has; without effect when it is gone or there already."""
@@ -241,7 +236,7 @@ class JournalCore(JournalEvents):
         body.append(ADD)
         write_i64_be(body, number)
         write_queue(body, queue_id)
-        self._noted(number, queue_id, -1, body.getvalue())
+        _noted(tail, number, queue_id, -1, body.getvalue())
 
     def move(self, first: i64, count: i64, source: i64, queue_id: i64, fresh: i64) -> bool:
         """Let messages that are stored for ``source`` alone be in ``queue_id``, with new numbers, by one record.
@@ -481,3 +476,9 @@ class JournalCore(JournalEvents):
     def _works(self) -> bool:
         """Say whether the disk has done what it was asked for so far; asked anew, because it answers meanwhile."""
         return self._condition.dead is None and not self._condition.full
+
+
+def _noted(tail: Tail, number: i64, queue_id: i64, count: i64, octets: bytes) -> None:
+    """Append the record of a redelivery count, or of an addition (-1)."""
+    offset = tail.batch.record(octets)
+    tail.index.note(number, queue_id, count, tail.active, offset, RECORD_HEAD + len(octets))

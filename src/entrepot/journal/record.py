@@ -308,10 +308,8 @@ def payload_fits(data: bytes, at: i64) -> bool:
         raw: i64 = i64(read_i32_be(data, body + 10))
         fits = length >= MESSAGE_FIXED + 4 * count + extended + ENVELOPE_MIN + raw
         return count > 0 and raw >= 0 and fits and read_i64_be(data, body + 2) > 0
-    if kind == SETTLE_RUN:
-        return length == 17 and 0 < read_i32_be(data, body + 13) <= RUN_MAX
-    if kind == SETTLE_LIST:
-        return length >= 5 and (length - 5) % 8 == 0
+    if kind in (SETTLE_RUN, SETTLE_LIST, MOVE):
+        return _run_fits(data, body, length)
     if kind in FIXED:
         return FIXED[kind] == length
     if kind == PUT:
@@ -324,11 +322,17 @@ def payload_fits(data: bytes, at: i64) -> bool:
         return length >= 9 and (length - 9) % FENCE_OCTETS == 0
     if kind in (PART, WHOLE):
         return length == 9 and read_i64_be(data, body + 1) > 0
-    return kind == MOVE and length == MOVE_OCTETS and _move_fits(data, body)
+    return False
 
 
-def _move_fits(data: bytes, body: i64) -> bool:
-    """Say whether a MOVE gives numbers that are higher than those that it takes."""
+def _run_fits(data: bytes, body: i64, length: i64) -> bool:
+    """Say whether a record about many numbers does; a MOVE gives higher ones than those that it takes."""
+    if data[body] == SETTLE_LIST:
+        return length >= 5 and (length - 5) % 8 == 0
+    if data[body] == SETTLE_RUN:
+        return length == 17 and 0 < read_i32_be(data, body + 13) <= RUN_MAX
+    if length != MOVE_OCTETS:
+        return False
     count: i64 = i64(read_i32_be(data, body + 9))
     first = read_i64_be(data, body + 1)
     return 0 < count <= RUN_MAX and 0 < first <= read_i64_be(data, body + 21) - count

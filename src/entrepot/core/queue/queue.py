@@ -41,7 +41,7 @@ from entrepot.core.queue.dispatcher import Dispatcher
 from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.returns import Returns
 from entrepot.core.queue.showing import Showing
-from entrepot.core.queue.stock import Stock
+from entrepot.core.queue.stock import Stock, wait_on_disk
 from entrepot.core.queue.taking import Emptying, Taking
 from entrepot.core.queue.values import LastValues
 from entrepot.journal.reading import Heads
@@ -155,7 +155,7 @@ class Queue(Source):
         self.accepted += len(heads.sizes)
         self.effort.spent += len(heads.sizes)
         self.used = True
-        self.stock.wait_on_disk(first, heads)
+        wait_on_disk(self.stock, first, heads)
         self.dispatcher.dispatch()
 
     def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64, octets: i64) -> None:

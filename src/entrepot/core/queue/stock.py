@@ -139,21 +139,6 @@ class Stock:
         if expiration:
             self.expiring += 1
 
-    def wait_on_disk(self, first: i64, heads: Heads) -> None:
-        """Let messages from number ``first`` on, which the journal has for this queue by now, wait where they are.
-
-        Their numbers are higher than those of all that waits here. The caller lets the queue dispatch.
-        """
-        backlog = self.backlog
-        at = 0
-        while at < len(heads.sizes):
-            level: i64 = i64(heads.priorities[at]) if backlog.prioritized else DEFAULT_PRIORITY
-            backlog.page(level, first + at, i64(heads.sizes[at]))
-            if heads.expirations[at] != 0:
-                self.expiring += 1
-            at += 1
-        self.announce()
-
     def _page(self, message: Message, level: i64) -> bool:
         """Leave ``message`` to the disk; False when there is none (ephemeral), or it is full."""
         journal = self.journal
@@ -426,6 +411,22 @@ def let_go(stock: Stock, message: Message, reference: Reference | None) -> None:
                 journal.overflow.release(message.need_rare().large_id)
     elif message.stored and message.durable and stock.head.durable:
         journal.settle(message.number, stock.head.identity)
+
+
+def wait_on_disk(stock: Stock, first: i64, heads: Heads) -> None:
+    """Let messages from number ``first`` on, which the journal has for this queue by now, wait where they are.
+
+    Their numbers are higher than those of all that waits here. The caller lets the queue dispatch.
+    """
+    backlog = stock.backlog
+    at = 0
+    while at < len(heads.sizes):
+        level: i64 = i64(heads.priorities[at]) if backlog.prioritized else DEFAULT_PRIORITY
+        backlog.page(level, first + at, i64(heads.sizes[at]))
+        if heads.expirations[at] != 0:
+            stock.expiring += 1
+        at += 1
+    stock.announce()
 
 
 def replace(stock: Stock, reference: Reference) -> None:

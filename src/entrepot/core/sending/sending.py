@@ -136,7 +136,7 @@ class Sending(ScheduleOutlet):
     def sole_queue(self, target: Target) -> Queue | None:
         """Return the queue of ``target``, if a plain message goes to that one, and nothing else is done with it.
 
-        Then `note_stored` may stand for sending it. None: it must be sent.
+        Whoever gives it to that queue otherwise counts it. None: it must be sent.
         """
         host = self.host
         if target.version != self.table.version:
@@ -146,11 +146,6 @@ class Sending(ScheduleOutlet):
             return None
         queue = target.only
         return queue if queue is not None and queue.takes_stored() else None
-
-    def note_stored(self, count: i64, target: Target) -> None:
-        """So many messages are in the `sole_queue` of ``target`` that were not sent one by one."""
-        self.sent += count
-        target.address.routed += count
 
     def send_later(self, message: Message, target: Target, postponed: Postponement) -> None:
         """Accept ``message`` for ``target`` as `send` does, but let its queues have it from ``postponed``."""

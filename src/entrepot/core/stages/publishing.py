@@ -116,7 +116,8 @@ class Publishing:
             return 0
         run.first += count
         run.count -= count
-        self.sending.note_stored(count, target)
+        self.sending.sent += count
+        target.address.routed += count
         queue.accept_stored(fresh, heads)
         return heads.octets
 
