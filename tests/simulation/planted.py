@@ -32,6 +32,7 @@ from entrepot.core.sending.duplicates import Duplicates
 from entrepot.core.sending.flow import FlowControl
 from entrepot.core.sending.handing import Owing, Postponement, enter
 from entrepot.core.stages.counting import Author, Counts
+from entrepot.core.stages.publishing import Publishing
 from entrepot.core.stages.stage import Stages
 from entrepot.core.stages.staged import Publication, Stage
 from entrepot.core.transactions.branches import Branches
@@ -50,7 +51,6 @@ from entrepot.journal.moving import carry_out, is_whole
 from entrepot.journal.overflow import CHECK, STRETCH, Overflow
 from entrepot.journal.parts import Parts as BracketInParts
 from entrepot.journal.record import MOVE, RECORD_HEAD, head_valid
-from entrepot.journal.telling import Between
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.artemis.delivery import CoreSubscription
@@ -195,9 +195,12 @@ def forgets_all_moves(index: Any) -> None:
     index.moves.keep([])
 
 
-def as_it_comes(self: Between, queue_id: int, number: int, *rest: int) -> None:
-    """Tells what was moved behind all others."""
-    self.sink.message(queue_id, number, *rest)
+STAGED_RUNS = Publishing.add
+
+
+def from_the_end(self: Publishing, publication: Publication, stage: Stage) -> None:
+    STAGED_RUNS(self, publication, stage)
+    publication.work.reverse()
 
 
 class Unbracketed(JournalCore):
@@ -540,7 +543,7 @@ BUGS = {
     "what is staged has its queue before it is published": Bug(Parts(journal=MovedAhead)),
     "a rewrite drops the record that a publication is": Bug(patches=((Compaction, "_copy", without_moves),)),
     "a rewrite forgets which number a message had": Bug(patches=((reclaiming, "prune", forgets_all_moves),)),
-    "what was published loses its place at a restart": Bug(patches=((Between, "message", as_it_comes),)),
+    "a stage is published from its end": Bug(patches=((Publishing, "add", from_the_end),)),
     "what is staged is seen at once": Bug(patches=((Stages, "send", seen_at_once),)),
     "the last decision stands": Bug(patches=((Stages, "decide", decided_anew),)),
     "who counts a sink is not journaled": Bug(Parts(journal=Uncounted)),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import read_i32_be, read_i64_be
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from entrepot.base.errors import StorageError
 from entrepot.journal.index import DEAD, LIVE, Segment
 from entrepot.journal.names import corrupt
 from entrepot.journal.overflow import Overflow
-from entrepot.journal.record import BATCH_HEAD, RECORD_HEAD, envelope_at, record_valid
+from entrepot.journal.record import BATCH_HEAD, ENVELOPE_MIN, RECORD_HEAD, envelope_at, record_valid
 from entrepot.journal.tail import Tail
 from entrepot.model.message import FLAG_DURABLE, FLAG_RARE, OVERHEAD_BYTES, Message, read_envelope
 
@@ -33,14 +33,20 @@ class Heads:
         self.expirations: list[int] = []
         self.octets: i64 = 0
 
-    def add(self, data: bytes, body: i64) -> bool:
-        """Take the message whose MESSAGE record has its type octet at ``data[body]``; False when it is not plain."""
-        if data[body + 1] != 0:
+    def add(self, data: bytes, body: i64, end: i64) -> bool:
+        """Take the message whose MESSAGE record has its type octet at ``data[body]``; False when it is not plain.
+
+        Nor is one whose lengths do not lead to ``end``, where the record ends: it is damaged, and who reads it says so.
+        """
+        if end > len(data) or data[body + 1] != 0:
             return False
         envelope = envelope_at(data, body)
-        if data[envelope + 2] & (FLAG_DURABLE | FLAG_RARE) != FLAG_DURABLE:
+        if not body < envelope <= end - ENVELOPE_MIN or data[envelope + 2] & (FLAG_DURABLE | FLAG_RARE) != FLAG_DURABLE:
             return False
         raw: i64 = i64(read_i32_be(data, body + 10))
+        name: i64 = i64(read_i16_be(data, envelope + 24))
+        if raw < 0 or envelope + ENVELOPE_MIN + name + raw != end:
+            return False
         self.sizes.append(int(raw + OVERHEAD_BYTES))
         self.priorities.append(data[envelope + 3])
         self.expirations.append(read_i64_be(data, envelope + 12))
@@ -153,7 +159,8 @@ class Reading:
                 data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length))
                 data_segment = segment
                 data_start = offset
-            if not found.add(data, offset - data_start + RECORD_HEAD):
+            start = offset - data_start
+            if not found.add(data, start + RECORD_HEAD, start + length):
                 break
             position += 1
         return found
