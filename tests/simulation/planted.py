@@ -174,15 +174,6 @@ class Unmoved(JournalCore):
         return True
 
 
-class MovedAhead(JournalCore):
-    """Lets what is staged have its queue before it is noted that it is published."""
-
-    def move(self, first: int, count: int, source: int, queue_id: int, fresh: int) -> bool:
-        moved = super().move(first, count, source, queue_id, fresh)
-        self.tail.hand_over()
-        return moved
-
-
 COPY = Compaction._copy
 
 
@@ -540,7 +531,6 @@ BUGS = {
     "publications are not journaled": Bug(Parts(journal=Unpublished)),
     "what was sent on stays staged": Bug(Parts(journal=Overstaged)),
     "what is published by one record is not on disk": Bug(Parts(journal=Unmoved)),
-    "what is staged has its queue before it is published": Bug(Parts(journal=MovedAhead)),
     "a rewrite drops the record that a publication is": Bug(patches=((Compaction, "_copy", without_moves),)),
     "a rewrite forgets which number a message had": Bug(patches=((reclaiming, "prune", forgets_all_moves),)),
     "a stage is published from its end": Bug(patches=((Publishing, "add", from_the_end),)),
