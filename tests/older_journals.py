@@ -148,6 +148,7 @@ def stages(rig: Rig) -> None:
         found.close(stage)
         rig.turn()
 
+    found.publishing.refer_least = 1  # by one record, which says what number and queue it has
     found.admit("sink", "spark")
     close(0, "a", ["b0"])
     found.publish("sink", 0, ["a"])

@@ -32,6 +32,7 @@ from entrepot.core.sending.duplicates import Duplicates
 from entrepot.core.sending.flow import FlowControl
 from entrepot.core.sending.handing import Owing, Postponement, enter
 from entrepot.core.stages.counting import Author, Counts
+from entrepot.core.stages.publishing import Publishing
 from entrepot.core.stages.stage import Stages
 from entrepot.core.stages.staged import Publication, Stage
 from entrepot.core.transactions.branches import Branches
@@ -42,11 +43,14 @@ from entrepot.driver.holding import Holding
 from entrepot.driver.holding import _Octets as Octets
 from entrepot.driver.offsets import Offsets
 from entrepot.driver.shard import Shard
-from entrepot.journal import window
+from entrepot.journal import reclaiming, window
+from entrepot.journal.compaction import Compaction
 from entrepot.journal.log import JournalCore
+from entrepot.journal.moves import Move
+from entrepot.journal.moving import carry_out, is_whole
 from entrepot.journal.overflow import CHECK, STRETCH, Overflow
 from entrepot.journal.parts import Parts as BracketInParts
-from entrepot.journal.record import head_valid
+from entrepot.journal.record import MOVE, RECORD_HEAD, head_valid
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
 from entrepot.protocols.artemis.delivery import CoreSubscription
@@ -157,6 +161,37 @@ class Overstaged(JournalCore):
     def settle(self, number: int, queue_id: int) -> None:
         if queue_id != STAGED_QUEUE:
             super().settle(number, queue_id)
+
+
+class Unmoved(JournalCore):
+    """Publishes what is staged in memory alone: no record says that it has its queue."""
+
+    def move(self, first: int, count: int, source: int, queue_id: int, fresh: int) -> bool:
+        move = Move(first, count, queue_id, fresh, self.tail.sequence + 1)
+        if not is_whole(self.tail.index, move, source):
+            return False
+        carry_out(self.tail.index, move, source)
+        return True
+
+
+COPY = Compaction._copy
+
+
+def without_moves(self: Compaction, source: Any, data: bytes, place: int, size: int) -> None:
+    if data[place + RECORD_HEAD] != MOVE:
+        COPY(self, source, data, place, size)
+
+
+def forgets_all_moves(index: Any) -> None:
+    index.moves.keep([])
+
+
+STAGED_RUNS = Publishing.add
+
+
+def from_the_end(self: Publishing, publication: Publication, stage: Stage) -> None:
+    STAGED_RUNS(self, publication, stage)
+    publication.work.reverse()
 
 
 class Unbracketed(JournalCore):
@@ -495,6 +530,10 @@ BUGS = {
     "decisions are not journaled": Bug(Parts(journal=Undecided)),
     "publications are not journaled": Bug(Parts(journal=Unpublished)),
     "what was sent on stays staged": Bug(Parts(journal=Overstaged)),
+    "what is published by one record is not on disk": Bug(Parts(journal=Unmoved)),
+    "a rewrite drops the record that a publication is": Bug(patches=((Compaction, "_copy", without_moves),)),
+    "a rewrite forgets which number a message had": Bug(patches=((reclaiming, "prune", forgets_all_moves),)),
+    "a stage is published from its end": Bug(patches=((Publishing, "add", from_the_end),)),
     "what is staged is seen at once": Bug(patches=((Stages, "send", seen_at_once),)),
     "the last decision stands": Bug(patches=((Stages, "decide", decided_anew),)),
     "who counts a sink is not journaled": Bug(Parts(journal=Uncounted)),

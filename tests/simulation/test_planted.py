@@ -15,6 +15,7 @@ FOUND: Final = {  # what is not found at once, by a seed that is tried before al
     "acknowledge before sync": 22,
     "decisions are not journaled": 57,
     "not every message is stored": 2,
+    "what is published by one record is not on disk": 7,
     "who counts a sink is not journaled": 37,
 }
 

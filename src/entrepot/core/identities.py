@@ -54,6 +54,14 @@ class Identities:
             self.reserve()
         return number
 
+    def next_numbers(self, count: i64) -> i64:
+        """Take as many fresh numbers, one behind the other; return the first. At most a quarter of a block."""
+        first = self.number + 1
+        self.number += count
+        if self.number > self.reserved - NUMBERS_RESERVED // 2:
+            self.reserve()
+        return first
+
     def reserve(self) -> None:
         """Reserve a further block of numbers, and have it synced: one lost in a crash would be given twice."""
         self.reserved += NUMBERS_RESERVED

@@ -177,7 +177,8 @@ QUEUE_LAYOUT: Final = 2
 LAYOUTS: Final = [
     Entry(FORMAT_FIRST, "journal", "the format in META, at the head of each segment: before 0.1.0"),
     Entry(2, "journal", "messages may have internal annotations, queues are kept as definitions"),
-    Entry(FORMAT, "journal", "a large transaction may be written in parts, between batches of others"),
+    Entry(3, "journal", "a large transaction may be written in parts, between batches of others"),
+    Entry(FORMAT, "journal", "messages may have another number and queue than their record says, by a MOVE"),
     Entry(ENVELOPE_LAYOUT, "envelope", "as drawn in `model/message.py`"),
     Entry(ENVELOPE_STRETCHES, "envelope", "the same; the large body lies in stretches that have checksums"),
     Entry(ENVELOPE_INTERNAL, "envelope", "has internal annotations too"),

@@ -6,7 +6,7 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from entrepot.journal.index import Segment
-from entrepot.journal.record import MESSAGE, RECORD_HEAD, payload_fits
+from entrepot.journal.record import MESSAGE, MOVE, RECORD_HEAD, payload_fits
 
 
 class Brackets:
@@ -33,6 +33,9 @@ class Brackets:
         while place < end:
             if data[place + RECORD_HEAD] == MESSAGE and payload_fits(data, place):
                 self.highest = max(self.highest, read_i64_be(data, place + RECORD_HEAD + 2))
+            elif data[place + RECORD_HEAD] == MOVE and payload_fits(data, place):
+                count: i64 = i64(read_i32_be(data, place + RECORD_HEAD + 9))
+                self.highest = max(self.highest, read_i64_be(data, place + RECORD_HEAD + 21) + count - 1)
             length: i64 = i64(read_i32_be(data, place))
             place += RECORD_HEAD + length
 

@@ -4,8 +4,9 @@ The new segment is written under a scratch name, made durable, and given its nam
 to its sources (its range of ids contains theirs, and it is younger), so a crash at any step leaves one complete truth.
 
 Kept are: live messages with the queues that still hold them, current documents, redelivery counts and additions of
-live messages, and of settlements and deletions only those that an older segment still needs. What is settled while the
-copy is being made is written to the growing segment as always, and taken over at the switch.
+live messages, and of settlements, moves and deletions only those that an older segment still needs. What is settled
+while the copy is being made is written to the growing segment as always, and taken over at the switch. A message that
+was moved before is copied as what it is now; one that is moved meanwhile as what it was, and the MOVE stays.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from entrepot.journal.record import (
     FLAG_EXTENDED,
     MESSAGE,
     MESSAGE_FIXED,
+    MOVE,
     PART,
     PUT,
     RECORD_HEAD,
@@ -269,7 +271,7 @@ class Compaction:
                 self._replaced[name] = True
                 self._batch.finish()
                 self._batch.record(bytes([DELETE]) + name)
-        elif kind in (DELETE, WHOLE):
+        elif kind in (DELETE, WHOLE, MOVE):
             if self._needed:
                 self._batch.finish()
                 self._batch.record(data[body : place + size])
@@ -288,10 +290,14 @@ class Compaction:
         slot = source.slot_of(number)
         if slot < 0 or source.states[slot] == DEAD or source.offsets[slot] != offset:
             return
-        queues = self._index.queues_of(number, source, slot)
         octets = data[body : place + size]
-        if not _same_queues(data, body, queues):
-            octets = _with_queues(data, body, place + size, queues)
+        move = self._index.moves.move_of(number) if self._index.moves.rows else None
+        if move is None or move.since < self.target.as_of:  # else the MOVE says it, which no copy can make good for
+            written = number
+            number = self._index.moves.current(number)
+            queues = self._index.queues_of(number, source, slot)
+            if number != written or not _same_queues(data, body, queues):
+                octets = _with_queues(data, body, place + size, number, queues)
         self._batch.finish()
         copy = self._batch.record(octets)
         state: i64 = i64(source.states[slot])
@@ -399,8 +405,8 @@ def _same_queues(data: bytes, body: i64, queues: list[int]) -> bool:
     return True
 
 
-def _with_queues(data: bytes, body: i64, end: i64, queues: list[int]) -> bytes:
-    """Return the MESSAGE at ``data[body]`` for other queues."""
+def _with_queues(data: bytes, body: i64, end: i64, number: i64, queues: list[int]) -> bytes:
+    """Return the MESSAGE at ``data[body]`` for other queues, and as message ``number``."""
     envelope = envelope_at(data, body)
     flags: i64 = data[body + 1]
     deliver_at: i64 = 0
@@ -410,6 +416,6 @@ def _with_queues(data: bytes, body: i64, end: i64, queues: list[int]) -> bytes:
         large_id = read_i64_be(data, envelope - 8)
     writer = BytesWriter()
     raw: i64 = i64(read_i32_be(data, body + 10))
-    write_message_head(writer, flags, read_i64_be(data, body + 2), raw, queues, deliver_at, large_id)
+    write_message_head(writer, flags, number, raw, queues, deliver_at, large_id)
     writer.write(data[envelope:end])
     return writer.getvalue()

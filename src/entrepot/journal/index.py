@@ -2,7 +2,7 @@
 
 Each segment keeps five compact arrays, one slot a message: number, offset, length, queue and state, 21 octets together;
 numbers ascend, so a number is found by bisection. What few messages have sits in dictionaries: several queues, a
-redelivery count, a large body.
+redelivery count, a large body. A message that was moved has a newer number than its slot: `moves` knows both.
 
 Why a segment must stay although nothing in it is live: its records may undo records of an *older* segment (a SETTLE
 there kills a message here; a PUT replaces one, a DELETE removes one). ``Segment.refs`` remembers for which older
@@ -17,6 +17,8 @@ from typing import Final
 
 from librt.vecs import append, vec
 from mypy_extensions import i32, i64, u8
+
+from entrepot.journal.moves import Moves
 
 DEAD: Final = 0
 LIVE: Final = 1
@@ -238,6 +240,7 @@ class Index:
         self.reclaimable: bool = False
         self.struck: Segment | None = None  # by the last `settle`
         self.undone: dict[int, bool] = {}  # brackets in parts that were never whole: what is in their parts never was
+        self.moves: Moves = Moves()
         self._hint: Segment | None = None
 
     # -- segments ------------------------------------------------------------------------------------------------------
@@ -331,6 +334,18 @@ class Index:
 
     def find(self, number: i64) -> Segment | None:
         """Return the segment that has ``number``, dead or alive, and set ``slot``; None when no segment has it."""
+        if self.moves.rows:
+            old = self.moves.written(number)
+            if old != number:
+                found = self.locate(old)
+                if found is not None:
+                    return found
+            elif self.moves.move_of(number) is not None:
+                return None  # nothing has that number any more
+        return self.locate(number)
+
+    def locate(self, number: i64) -> Segment | None:
+        """Do as `find`, by the number that the record has."""
         hint = self._hint
         if hint is not None:
             slot = hint.slot_of(number)
@@ -571,7 +586,7 @@ class Index:
                 assert segment.numbers[slot - 1] <= segment.numbers[slot]
             if segment.states[slot] != DEAD:
                 live += 1
-                number = segment.number_at(slot)
+                number = self.moves.current(segment.number_at(slot))
                 several = number in self.several
                 assert several == (segment.queue_at(slot) == SEVERAL), f"message {number} has two ideas of its queues"
             slot += 1

@@ -29,6 +29,8 @@ from mypy_extensions import i32, i64, mypyc_attr
 from entrepot.base.errors import EntrepotError, Fault, Refused, StoreLost
 from entrepot.journal.condition import Condition, again
 from entrepot.journal.index import DURABLY, LIVE, TRANSIENT, document_name
+from entrepot.journal.moves import Move
+from entrepot.journal.moving import carry_out, is_whole, write_move
 from entrepot.journal.names import GAPS_KEY, INTERNAL_KIND
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.parts import Parts
@@ -216,12 +218,7 @@ class JournalCore(JournalEvents):
         write_i64_be(body, number)
         write_queue(body, queue_id)
         write_i32_be(body, i32(count))
-        self._noted(number, queue_id, count, body.getvalue())
-
-    def _noted(self, number: i64, queue_id: i64, count: i64, octets: bytes) -> None:
-        tail = self.tail
-        offset = tail.batch.record(octets)
-        tail.index.note(number, queue_id, count, tail.active, offset, RECORD_HEAD + len(octets))
+        _noted(self.tail, number, queue_id, count, body.getvalue())
 
     def add(self, number: i64, queue_id: i64) -> None:
         """Let one more queue hold a message that the journal has; without effect when it is gone or there already."""
@@ -239,7 +236,30 @@ class JournalCore(JournalEvents):
         body.append(ADD)
         write_i64_be(body, number)
         write_queue(body, queue_id)
-        self._noted(number, queue_id, -1, body.getvalue())
+        _noted(tail, number, queue_id, -1, body.getvalue())
+
+    def move(self, first: i64, count: i64, source: i64, queue_id: i64, fresh: i64) -> bool:
+        """Let messages that are stored for ``source`` alone be in ``queue_id``, with new numbers, by one record.
+
+        Those are ``first`` to ``first + count - 1``; their numbers are ``fresh`` and so on, which must be new. Within a
+        bracket: nobody may rely on it before. False, and nothing happened, where one of them is not so stored.
+        Raises StorageError.
+        """
+        if self._condition.dead is not None:
+            raise again(self._condition.dead)
+        tail = self.tail
+        if not is_whole(tail.index, Move(first, count, queue_id, fresh, 0), source):
+            return False
+        if self.parts.open:
+            self.parts.touch(first)
+            self.parts.touch(first + count - 1)
+        tail.prepare()
+        tail.batch.finish()
+        move = Move(first, count, queue_id, fresh, tail.sequence + 1)
+        tail.batch.record(write_move(move, source))
+        for segment in carry_out(tail.index, move, source):
+            tail.referred(segment)
+        return True
 
     # -- documents -----------------------------------------------------------------------------------------------------
 
@@ -456,3 +476,9 @@ class JournalCore(JournalEvents):
     def _works(self) -> bool:
         """Say whether the disk has done what it was asked for so far; asked anew, because it answers meanwhile."""
         return self._condition.dead is None and not self._condition.full
+
+
+def _noted(tail: Tail, number: i64, queue_id: i64, count: i64, octets: bytes) -> None:
+    """Append the record of a redelivery count, or of an addition (-1)."""
+    offset = tail.batch.record(octets)
+    tail.index.note(number, queue_id, count, tail.active, offset, RECORD_HEAD + len(octets))

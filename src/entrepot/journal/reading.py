@@ -4,20 +4,54 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from entrepot.base.errors import StorageError
 from entrepot.journal.index import DEAD, LIVE, Segment
 from entrepot.journal.names import corrupt
 from entrepot.journal.overflow import Overflow
-from entrepot.journal.record import BATCH_HEAD, RECORD_HEAD, envelope_at, record_valid
+from entrepot.journal.record import BATCH_HEAD, ENVELOPE_MIN, RECORD_HEAD, envelope_at, record_valid
 from entrepot.journal.tail import Tail
-from entrepot.model.message import Message, read_envelope
+from entrepot.model.message import FLAG_DURABLE, FLAG_RARE, OVERHEAD_BYTES, Message, read_envelope
 
 READ_GAP_MAX: Final = 16 * 1024
 """Two records that are no further apart are fetched in one read: cheaper than a second system call."""
 
 READ_MOST: Final = 1024 * 1024
+
+
+class Heads:
+    """What a queue must know of messages that wait on disk. ``octets``: of all of them together.
+
+    Only plain ones are in it: durable, with nothing rare, so that no rule of sending asks for more of them.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.priorities: list[int] = []
+        self.expirations: list[int] = []
+        self.octets: i64 = 0
+
+    def add(self, data: bytes, body: i64, end: i64) -> bool:
+        """Take the message whose MESSAGE record has its type octet at ``data[body]``; False when it is not plain.
+
+        Nor is one whose lengths do not lead to ``end``, where the record ends: it is damaged, and who reads it says so.
+        """
+        if end > len(data) or data[body + 1] != 0:
+            return False
+        envelope = envelope_at(data, body)
+        if not body < envelope <= end - ENVELOPE_MIN or data[envelope + 2] & (FLAG_DURABLE | FLAG_RARE) != FLAG_DURABLE:
+            return False
+        raw: i64 = i64(read_i32_be(data, body + 10))
+        name: i64 = i64(read_i16_be(data, envelope + 24))
+        if raw < 0 or envelope + ENVELOPE_MIN + name + raw != end:
+            return False
+        self.sizes.append(int(raw + OVERHEAD_BYTES))
+        self.priorities.append(data[envelope + 3])
+        self.expirations.append(read_i64_be(data, envelope + 12))
+        self.octets += raw + OVERHEAD_BYTES
+        return True
 
 
 class Reading:
@@ -92,7 +126,7 @@ class Reading:
             length: i64 = i64(segment.lengths[slot])
             inside = data_segment is segment and offset >= data_start
             if not inside or offset + length > data_start + len(data):
-                data = self._fetch(segment, offset, _stretch(numbers, position, segment, offset, length))
+                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length))
                 data_segment = segment
                 data_start = offset
             found.append(_decode(segment, number, data, offset - data_start, offset))
@@ -100,6 +134,35 @@ class Reading:
             total += length
             if octets > 0 and total >= octets:
                 break
+        return found
+
+    def heads(self, first: i64, count: i64, octets: i64) -> Heads:
+        """Return what a queue must know of messages with neighbouring numbers, in order, without reading them in.
+
+        It ends early, before the first that is not plain (`Heads`), and with the one that reaches ``octets``. Checksums
+        are compared when messages are read in, not here. Raises as `load`.
+        """
+        found = Heads()
+        numbers = [int(number) for number in range(first, first + count)]
+        index = self.tail.index
+        data = b""
+        data_segment: Segment | None = None
+        data_start: i64 = 0
+        position = 0
+        while position < len(numbers) and found.octets < octets:
+            segment = index.find(i64(numbers[position]))
+            if segment is None or segment.states[index.slot] == DEAD:
+                raise StorageError(f"message {numbers[position]} is not in the journal")
+            offset: i64 = i64(segment.offsets[index.slot])
+            length: i64 = i64(segment.lengths[index.slot])
+            if data_segment is not segment or offset < data_start or offset + length > data_start + len(data):
+                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length))
+                data_segment = segment
+                data_start = offset
+            start = offset - data_start
+            if not found.add(data, start + RECORD_HEAD, start + length):
+                break
+            position += 1
         return found
 
     def _fetch(self, segment: Segment, offset: i64, length: i64) -> bytes:
@@ -114,22 +177,23 @@ class Reading:
             tail.hand_over()
         return tail.port.read(segment.name, offset, length)
 
-
-def _stretch(numbers: list[int], position: int, segment: Segment, offset: i64, length: i64) -> i64:
-    """Return how much to read at ``offset`` so that the following numbers come with it."""
-    end: i64 = offset + length
-    position += 1
-    while position < len(numbers):
-        slot = segment.slot_of(i64(numbers[position]))
-        if slot < 0:
-            break
-        start: i64 = i64(segment.offsets[slot])
-        if start < end or start - end > READ_GAP_MAX or start - offset > READ_MOST:
-            break
-        size: i64 = i64(segment.lengths[slot])
-        end = start + size
+    def _stretch(self, numbers: list[int], position: int, segment: Segment, offset: i64, length: i64) -> i64:
+        """Return how much to read at ``offset`` so that the following numbers come with it."""
+        moves = self.tail.index.moves
+        moved = len(moves.rows) > 0
+        end: i64 = offset + length
         position += 1
-    return end - offset
+        while position < len(numbers):
+            slot = segment.slot_of(moves.written(i64(numbers[position])) if moved else i64(numbers[position]))
+            if slot < 0:
+                break
+            start: i64 = i64(segment.offsets[slot])
+            if start < end or start - end > READ_GAP_MAX or start - offset > READ_MOST:
+                break
+            size: i64 = i64(segment.lengths[slot])
+            end = start + size
+            position += 1
+        return end - offset
 
 
 def _decode(segment: Segment, number: i64, data: bytes, at: i64, offset: i64) -> Message:

@@ -11,6 +11,7 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.journal.compaction import Compaction, choose
+from entrepot.journal.moving import prune
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.tail import Tail
 
@@ -42,6 +43,7 @@ class Reclaiming:
         gone = tail.index.reclaim(low, high)
         if not gone:
             return
+        prune(tail.index)
         tail.note_gaps()
         for segment in gone:
             self._drops.append((int(tail.sequence + 1), segment.name))
@@ -140,6 +142,7 @@ class Reclaiming:
         for source in compaction.switch():
             if source.name != compaction.target.name:
                 self.tail.port.drop(source.name)
+        prune(self.tail.index)
         self.tail.refer_anew()
 
     def spoiled(self, name: str) -> None:

@@ -39,6 +39,8 @@ them before it was used) or the end of the file::
                    behind META, where brokers take turns: where each epoch found the end of what was written before it
     11 PART        i64 bracket        what follows in this batch belongs to a bracket that is written in several
     12 WHOLE       i64 bracket        all parts of it are there; a bracket without it never was
+    13 MOVE        i64 first · i32 count · u32 queue · u32 new queue · i64 first new number
+                   messages of the run that are in the queue are in the other one from now on, under the new numbers
 
 A batch counts as a whole or not at all: it is *valid* when its header and every record in it pass their checksums.
 ``synced`` is what tells a torn tail from a corrupt middle: a batch that was not on disk when the machine stopped was
@@ -64,7 +66,7 @@ from entrepot.base.checksum import crc32
 from entrepot.model.message import Message, write_envelope
 
 FORMAT_FIRST: Final = 1
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The format that is written; all from `FORMAT_FIRST` on are read (docs/formats/journal.md says what changed)."""
 
 BATCH_MAGIC: Final = 0x454A4231  # "EJB1"
@@ -84,6 +86,7 @@ SEAL: Final = 9
 EPOCH: Final = 10
 PART: Final = 11
 WHOLE: Final = 12
+MOVE: Final = 13
 
 RECORD_NAMES: Final = {
     META: "META",
@@ -98,6 +101,7 @@ RECORD_NAMES: Final = {
     EPOCH: "EPOCH",
     PART: "PART",
     WHOLE: "WHOLE",
+    MOVE: "MOVE",
 }
 
 FIXED: Final = {REDELIVERED: 17, ADD: 13, SEAL: 1}
@@ -113,7 +117,10 @@ ENVELOPE_MIN: Final = 30
 """Octets of an envelope without address, rare part and raw (model/message.py)."""
 
 RUN_MAX: Final = 1 << 24
-"""Settlements in one SETTLE_RUN at most."""
+"""Settlements in one SETTLE_RUN, and messages in one MOVE, at most."""
+
+MOVE_OCTETS: Final = 29
+"""Type and payload of a MOVE."""
 
 FENCE_OCTETS: Final = 32
 """One boundary between epochs inside an EPOCH record."""
@@ -301,10 +308,8 @@ def payload_fits(data: bytes, at: i64) -> bool:
         raw: i64 = i64(read_i32_be(data, body + 10))
         fits = length >= MESSAGE_FIXED + 4 * count + extended + ENVELOPE_MIN + raw
         return count > 0 and raw >= 0 and fits and read_i64_be(data, body + 2) > 0
-    if kind == SETTLE_RUN:
-        return length == 17 and 0 < read_i32_be(data, body + 13) <= RUN_MAX
-    if kind == SETTLE_LIST:
-        return length >= 5 and (length - 5) % 8 == 0
+    if kind in (SETTLE_RUN, SETTLE_LIST, MOVE):
+        return _run_fits(data, body, length)
     if kind in FIXED:
         return FIXED[kind] == length
     if kind == PUT:
@@ -318,6 +323,19 @@ def payload_fits(data: bytes, at: i64) -> bool:
     if kind in (PART, WHOLE):
         return length == 9 and read_i64_be(data, body + 1) > 0
     return False
+
+
+def _run_fits(data: bytes, body: i64, length: i64) -> bool:
+    """Say whether a record about many numbers does; a MOVE gives higher ones than those that it takes."""
+    if data[body] == SETTLE_LIST:
+        return length >= 5 and (length - 5) % 8 == 0
+    if data[body] == SETTLE_RUN:
+        return length == 17 and 0 < read_i32_be(data, body + 13) <= RUN_MAX
+    if length != MOVE_OCTETS:
+        return False
+    count: i64 = i64(read_i32_be(data, body + 9))
+    first = read_i64_be(data, body + 1)
+    return 0 < count <= RUN_MAX and 0 < first <= read_i64_be(data, body + 21) - count
 
 
 def envelope_at(data: bytes, body: i64) -> i64:
@@ -371,6 +389,11 @@ def describe(data: bytes, at: i64) -> str:
         return f"{name} {read_i64_be(data, body + 1)} fences {', '.join(ends)}"
     if kind in (PART, WHOLE):
         return f"{name} {read_i64_be(data, body + 1)}"
+    if kind == MOVE:
+        old = read_i64_be(data, body + 1)
+        moved: i64 = i64(read_i32_be(data, body + 9))
+        queues = f"queue {read_queue(data, body + 13)} to {read_queue(data, body + 17)}"
+        return f"{name} numbers {old}..{old + moved - 1} {queues} from number {read_i64_be(data, body + 21)}"
     return name
 
 

@@ -19,7 +19,6 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import CorruptJournal, StoreLost
 from entrepot.journal.brackets import Brackets
-from entrepot.journal.collected import Collected, highest_live, lowest_live, rising
 from entrepot.journal.epoch import NUMBER_SHIFT, Boundary, boundaries_of, is_late
 from entrepot.journal.index import (
     DEAD,
@@ -31,7 +30,8 @@ from entrepot.journal.index import (
     segment_name,
     segment_range,
 )
-from entrepot.journal.names import INTERNAL_KIND, corrupt, document_key, highest_claim, parse_gaps, segment_files
+from entrepot.journal.moving import carry_out, prune, read_move
+from entrepot.journal.names import corrupt, document_key, highest_claim, parse_gaps, segment_files
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.ports import Fence, JournalPort, RecoveryReport, RecoverySink
 from entrepot.journal.record import (
@@ -46,6 +46,7 @@ from entrepot.journal.record import (
     MESSAGE,
     MESSAGE_FIXED,
     META,
+    MOVE,
     PART,
     PUT,
     RECORD_HEAD,
@@ -63,8 +64,9 @@ from entrepot.journal.record import (
     payload_fits,
     read_queue,
 )
-from entrepot.journal.window import WINDOW_BYTES, Window
-from entrepot.model.message import OVERHEAD_BYTES, read_envelope
+from entrepot.journal.telling import Telling
+from entrepot.journal.window import Window
+from entrepot.model.message import read_envelope
 
 
 class Recovery:
@@ -415,6 +417,8 @@ class Recovery:
             segment.sealed = True
         elif kind == WHOLE:
             self.brackets.whole(segment, data, place, sequence)
+        elif kind == MOVE:
+            self._apply_move(segment, data, place + RECORD_HEAD, sequence)
         elif kind not in (META, EPOCH, PART):
             self._apply_rare(segment, window, place, length, sequence)
 
@@ -465,6 +469,13 @@ class Recovery:
         struck = index.struck
         if struck is not None and struck is not segment:
             segment.refs[struck.first] = sequence
+
+    def _apply_move(self, segment: Segment, data: bytes, body: i64, sequence: i64) -> None:
+        move, source = read_move(data, body, sequence)
+        self.report.number_highest = max(self.report.number_highest, move.fresh + move.count - 1)
+        for found in carry_out(self.index, move, source):
+            if found is not segment:
+                segment.refs[found.first] = sequence
 
     def _apply_rare(self, segment: Segment, window: Window, place: i64, length: i64, sequence: i64) -> None:
         data = window.data
@@ -517,69 +528,10 @@ class Recovery:
             if flaw:
                 self.report.bodies_lost.append(flaw)
 
-    # -- second pass ---------------------------------------------------------------------------------------------------
-
     def tell(self, sink: RecoverySink) -> None:
-        """Hand the current documents and the live messages to ``sink``."""
-        for document in self.index.documents.values():
-            if document.kind != INTERNAL_KIND:
-                sink.document(int(document.kind), document.key, document.value)
-        group: list[Segment] = []
-        reach: i64 = 0
-        for segment in self.index.segments:
-            if segment.live == 0:
-                continue
-            if group and lowest_live(segment) > reach:
-                self._tell_group(group, sink)
-                group = []
-            group.append(segment)
-            highest = highest_live(segment)
-            reach = max(reach, highest)
-        if group:
-            self._tell_group(group, sink)
-
-    def _tell_group(self, group: list[Segment], sink: RecoverySink) -> None:
-        """Hand over segments whose ranges of numbers overlap (nearly always just one), numbers rising."""
-        if len(group) == 1:
-            self._tell_segment(group[0], sink)
-            return
-        collected = Collected()
-        for segment in group:
-            self._tell_segment(segment, collected)
-        collected.rows.sort()
-        for number, queue, priority, expiration, deliveries, size, deliver_at in collected.rows:
-            sink.message(
-                i64(queue), i64(number), i64(priority), i64(expiration), i64(deliveries), i64(size), i64(deliver_at)
-            )
-
-    def _tell_segment(self, segment: Segment, sink: RecoverySink) -> None:
-        window = Window(self.port, segment.name, segment.end, WINDOW_BYTES if rising(segment) else segment.end)
-        index = self.index
-        slot: i64 = 0
-        while slot < segment.count:
-            if segment.states[slot] == LIVE:
-                place = window.place(i64(segment.offsets[slot]), i64(segment.lengths[slot]))
-                data = window.data
-                body: i64 = place + RECORD_HEAD
-                envelope = envelope_at(data, body)
-                deliver_at: i64 = 0
-                if data[body + 1] & FLAG_EXTENDED:
-                    deliver_at = read_i64_be(data, envelope - 16)
-                number = segment.numbers[slot]
-                raw: i64 = i64(read_i32_be(data, body + 10))
-                priority: i64 = data[envelope + 3]
-                expiration = read_i64_be(data, envelope + 12)
-                queue = segment.queue_at(slot)
-                size = raw + OVERHEAD_BYTES
-                if queue != SEVERAL:
-                    deliveries = index.deliveries(number, queue)
-                    sink.message(queue, number, priority, expiration, deliveries, size, deliver_at)
-                else:
-                    for each in index.several[number]:
-                        queue = each
-                        deliveries = index.deliveries(number, queue)
-                        sink.message(queue, number, priority, expiration, deliveries, size, deliver_at)
-            slot += 1
+        """Hand the current documents and the live messages to ``sink``, once all is read."""
+        prune(self.index)
+        Telling(self.port, self.index).tell(sink)
 
 
 def _inside(gaps: list[tuple[int, int]], first: i64, last: i64) -> bool:

@@ -6,7 +6,8 @@ makes no sense the rest of it is passed over, and that is counted.
 
 A message is found wherever its record is: settled or not, and in which queue does not matter. Not found is what was
 never sent: what waits for its time or for a commit (its record is another one when it is sent), a large transaction
-that was not complete; and what is forgotten at the next start.
+that was not complete; and what is forgotten at the next start. What was staged is found where a MOVE publishes it, by
+its new number: the batches with what it may mean are read once more.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from librt.strings import read_i16_be, read_i32_be, read_i64_be
 from entrepot.base.environment import MIB
 from entrepot.base.errors import EntrepotError, StorageError
 from entrepot.journal.index import segment_range
+from entrepot.journal.moving import read_move
 from entrepot.journal.record import (
     BATCH_HEAD,
     EPOCH,
@@ -26,6 +28,7 @@ from entrepot.journal.record import (
     MESSAGE,
     MESSAGE_FIXED,
     META,
+    MOVE,
     PART,
     RECORD_HEAD,
     WHOLE,
@@ -65,6 +68,15 @@ class Extent(NamedTuple):
     end: int = -1
 
 
+class _Kept(NamedTuple):
+    """A batch, at ``offset`` of the extent ``at``, and the numbers that wait in it."""
+
+    low: int
+    high: int
+    at: int
+    offset: int
+
+
 class Archive:
     """Where what is kept is read from. Real: `io/retention.py`."""
 
@@ -92,6 +104,7 @@ class Scan:
         self.octets = 0
         self._reserved: Final = reserved
         self._whole: dict[int, bool] = {}  # brackets in parts: whether all of one is there
+        self._kept: list[_Kept] = []  # batches with messages that no queue has yet, their numbers rising
 
     def messages(self, address: str) -> Iterator[Message | None]:
         """Yield each message for ``address``; None when others are to have a turn, as while the disk is waited for."""
@@ -114,9 +127,48 @@ class Scan:
                     if place < 0:
                         self.passed.append(f"{self.extents[at].name}: the batch at {offset} fails a checksum")
                         break
+                    if data[place + RECORD_HEAD] == MOVE and payload_fits(data, place):
+                        yield from self._moved(data, place + RECORD_HEAD, wanted)
+                        continue
                     message = self._message(data, place, wanted)
-                    if message is not None:
+                    if message is not None and self._waits(data, place):
+                        self._keep(int(message.number), at, offset)
+                    elif message is not None:
                         yield message
+
+    def _keep(self, number: int, at: int, offset: int) -> None:
+        """Remember in which batch message ``number`` is, which no queue has yet."""
+        last = self._kept[-1] if self._kept else None
+        if last is None or (last.at, last.offset) != (at, offset):
+            self._kept.append(_Kept(number, number, at, offset))
+        else:
+            self._kept[-1] = last._replace(low=min(last.low, number), high=max(last.high, number))
+
+    def _moved(self, data: bytes, body: int, wanted: bytes) -> Iterator[Message | None]:
+        """Yield the messages that the MOVE at ``data[body]`` gave to a queue, as far as they are for ``wanted``."""
+        move, _ = read_move(data, body, 0)
+        first, end, fresh = int(move.first), int(move.first + move.count), int(move.fresh)
+        if move.queue < self._reserved:
+            return
+        for kept in [one for one in self._kept if one.low < end and first <= one.high]:
+            for found, start, stop, offset in self._batches(kept.at, kept.offset):
+                if found is None:
+                    yield None
+                    continue
+                if offset != kept.offset:
+                    break
+                for place in _records(found, start, stop):
+                    message = self._message(found, place, wanted) if place >= 0 else None
+                    if message is not None and first <= message.number < end:
+                        message.number = fresh + int(message.number) - first
+                        yield message
+                break
+
+    def _waits(self, data: bytes, place: int) -> bool:
+        """Return whether no queue has the message of the record at ``data[place]`` yet."""
+        body = place + RECORD_HEAD
+        count = int(read_i16_be(data, body + 14))
+        return all(read_queue(data, body + MESSAGE_FIXED + 4 * at) < self._reserved for at in range(count))
 
     def _message(self, data: bytes, place: int, wanted: bytes) -> Message | None:
         body = place + RECORD_HEAD
@@ -125,9 +177,6 @@ class Scan:
         envelope = int(envelope_at(data, body))
         length = int(read_i16_be(data, envelope + 24))
         if data[envelope + 26 : envelope + 26 + length] != wanted:
-            return None
-        count = int(read_i16_be(data, body + 14))
-        if all(read_queue(data, body + MESSAGE_FIXED + 4 * at) < self._reserved for at in range(count)):
             return None
         try:
             message = read_envelope(data, envelope)

@@ -137,6 +137,7 @@ class Machine:
         self.disk.sync_delay_max = options.sync_delay_max
         self.broker: BrokerCore | None = None
         self.stage_octets = 64 * 1024 * KIB  # what a publication may do in one step
+        self.stage_least = 1  # messages that are published by one record at the least
         self.links: dict[int, Caller] = {}
         self.accepted = 0
         self.run = 0
@@ -183,7 +184,8 @@ class Machine:
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units
         broker.stages.publishing.atomic_octets = broker.stages.publishing.step_octets = self.stage_octets
-        broker.stages.publishing.load_messages = 3
+        broker.stages.publishing.load_messages = broker.stages.publishing.refer_messages = 3
+        broker.stages.publishing.refer_least = self.stage_least
         broker.stages.document_runs = 6
         broker.stages.drop_step = 5
         if self.crashes_in_a_row > HOPELESS:

@@ -97,6 +97,7 @@ class Workload:
         self.blocks = self.ledger.blocks = Blocks(world, self.machine)
         self.stage = Stage(world, self.machine, self.ledger)
         self.machine.stage_octets = world.lots("stages").one_of((500, 5_000, 64 * 1024 * KIB))
+        self.machine.stage_least = world.lots("referred").one_of((1, 1, 2, 1000))
         turns = world.lots("turns")
         self.machine.turn_units = turns.one_of((1, 3, 20, 0, 0))
         self.machine.loop.rest_after = turns.one_of(

@@ -27,7 +27,7 @@ def test_every_record_is_described() -> None:
     lines = list(records(world.disk))
     assert all(line.valid for line in lines)
     text = "\n".join(line.text for line in lines)
-    assert "META format 3 segments 1..1 node 'n1'" in text
+    assert "META format 4 segments 1..1 node 'n1'" in text
     assert "MESSAGE 7 to 'orders.1' queues 1 2 raw 150 octets priority 7" in text
     assert "MESSAGE 50 to 'orders.2' queues 3 raw 10 octets priority 0 transient" in text
     assert "SETTLE queue 1 numbers 10..19" in text

@@ -24,6 +24,7 @@ class Model:
         self.queues: dict[int, list[int]] = {}
         self.sizes: dict[int, int] = {}
         self.transient: dict[int, bool] = {}
+        self.born: dict[int, int] = {}  # number of what was moved -> the one that it had before
         self.counts: dict[tuple[int, int], int] = {}
         self.documents: dict[tuple[int, bytes], bytes] = {}
 
@@ -134,6 +135,54 @@ class JournalAgainstDict(RuleBasedStateMachine):
             self.model.queues[number].append(queue)
         self.changed()
 
+    @precondition(lambda self: self.model.queues)
+    @rule(which=INDEX, count=st.integers(1, 30), queue=st.integers(0, 3), gap=st.integers(0, 5))
+    def move(self, which: int, count: int, queue: int, gap: int) -> None:
+        """Give neighbours other numbers and another queue, with something else in the same bracket."""
+        model = self.model
+        first = sorted(model.queues)[which % len(model.queues)]
+        run: list[int] = []
+        while len(run) < count and first + len(run) in model.queues:
+            number = first + len(run)
+            if model.queues[number] != model.queues[first] or number in model.born or number in model.transient:
+                break
+            run.append(number)
+        if (
+            not run
+            or len(model.queues[first]) != 1
+            or any((number, model.queues[first][0]) in model.counts for number in run)
+        ):
+            return
+        fresh = self.number + 1 + gap
+        self.number += gap + len(run)
+        self.world.journal.begin()
+        several = self.world.journal.tail.index.several
+        if not self.world.journal.move(first, len(run), model.queues[first][0], queue, fresh):
+            assert any(number in several for number in run), "only what had several queues once cannot be moved"
+            run = []
+        for at, number in enumerate(run):
+            del model.queues[number]
+            model.queues[fresh + at] = [queue]
+            model.born[fresh + at] = number
+            model.sizes[fresh + at] = model.sizes[number]
+        self.world.journal.put(1, b"b", b"moved")
+        model.documents.pop((1, b"b"), None)
+        model.documents[1, b"b"] = b"moved"
+        self.world.journal.end()
+        self.changed()
+
+    @rule(count=st.integers(20, 60), size=st.sampled_from([50, 400]), turns=st.integers(1, 20), which=INDEX)
+    def move_during_compaction(self, count: int, size: int, turns: int, which: int) -> None:
+        """Fill segments, move what is in them while they are rewritten, settle some of that."""
+        self.store_many(count, size)
+        self.world.journal.flush()
+        self.settle_all_but_oldest(1, count // 3)
+        self.turns(which % 5, 700)
+        self.move(which, count, 3, 0)
+        self.turns(turns, 900)
+        self.settle_all_but_oldest(1 + which % 3, which % 20)
+        self.turns(turns, 5000)
+
     @rule(kind=st.integers(1, 2), key=st.sampled_from([b"a", b"b", b"c"]), value=st.binary(max_size=40))
     def put(self, kind: int, key: bytes, value: bytes) -> None:
         self.world.journal.put(kind, key, value)
@@ -218,13 +267,16 @@ class JournalAgainstDict(RuleBasedStateMachine):
             some = numbers[which % len(numbers) :][:10]
             loaded = self.world.journal.reading.load_range(some)
             assert [each.number for each in loaded] == some
-            assert [each.raw for each in loaded] == [octets_of(each, self.model.sizes[each]) for each in some]
+            assert [each.raw for each in loaded] == [self.octets(each) for each in some]
 
     def compare(self, number: int) -> None:
         loaded = self.world.journal.reading.load(number)
         assert loaded.number == number
-        assert loaded.raw == octets_of(number, self.model.sizes[number])
-        assert loaded.priority == number % 10
+        assert loaded.raw == self.octets(number)
+        assert loaded.priority == self.model.born.get(number, number) % 10
+
+    def octets(self, number: int) -> bytes:
+        return octets_of(self.model.born.get(number, number), self.model.sizes[number])
 
     @rule()
     def crash(self) -> None:
@@ -263,9 +315,9 @@ class JournalAgainstDict(RuleBasedStateMachine):
 
     def adopt(self, found: State) -> None:
         """Go on from what the restart found."""
-        sizes = self.model.sizes
+        sizes, born = self.model.sizes, self.model.born
         self.model = Model()
-        self.model.sizes = sizes
+        self.model.sizes, self.model.born = sizes, born
         for number, queue, count in found.live:
             self.model.queues.setdefault(number, []).append(queue)
             if count:

@@ -7,6 +7,8 @@ import random
 import pytest
 
 from entrepot.base.errors import StorageError
+from entrepot.journal.reading import Heads
+from entrepot.model.message import OVERHEAD_BYTES
 from journals import World, message, octets_of
 
 
@@ -96,3 +98,48 @@ def test_what_need_not_stay_is_not_waited_for() -> None:
     world.journal.page(message(1, 300, durable=False), [1])
     assert world.journal.reading.on_disk(1)
     assert world.journal.reading.on_disk(99), "the journal never had it"
+
+
+def test_heads_of_what_is_plain_and_no_further() -> None:
+    world = World(segment_bytes=2048)
+    for number in range(1, 41):
+        made = message(number, 100 + number)
+        if number == 33:
+            made.need_rare().group = "g"
+        world.journal.store(made, [7])
+        if number % 10 == 0:
+            world.journal.flush()
+    heads = world.journal.reading.heads(2, 38, 1 << 20)
+    assert [size - OVERHEAD_BYTES for size in heads.sizes] == [100 + number for number in range(2, 33)]
+    assert heads.priorities == [number % 10 for number in range(2, 33)]
+    assert heads.expirations == [number * 7 for number in range(2, 33)]
+    assert heads.octets == sum(heads.sizes)
+    assert len(world.journal.reading.heads(2, 38, 1000).sizes) == 2, "with the one that reaches so many octets"
+    with pytest.raises(StorageError):
+        world.journal.reading.heads(39, 5, 1 << 20)
+
+
+def test_heads_stop_at_a_record_that_is_damaged() -> None:
+    world = World()
+    for number in range(1, 4):
+        world.journal.store(message(number), [7])
+    world.confirm()
+    index = world.journal.tail.index
+    segment = index.find(2)
+    assert segment is not None
+    offset = int(segment.offsets[index.slot])
+    for at in (
+        9,
+        18,
+        21,
+        22,
+        23,
+        30,
+        52,
+        53,
+    ):  # flags, length, queues, durable, the name
+        whole = world.disk.read(segment.name, offset, int(segment.lengths[index.slot]))
+        damaged = whole[:at] + bytes([whole[at] ^ 0x81]) + whole[at + 1 :]
+        assert not Heads().add(damaged, 8, len(damaged)), at
+        assert Heads().add(whole, 8, len(whole))
+        assert not Heads().add(whole[:at], 8, len(whole)), "it is cut off"

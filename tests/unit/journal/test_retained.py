@@ -153,3 +153,19 @@ def test_a_file_is_read_up_to_its_end() -> None:
     for count, end in enumerate(ends, 1):
         scan = Scan(files, [Extent(name, 0, end)], RESERVED)
         assert len([each for each in scan.messages("Q") if each is not None]) == count
+
+
+def test_what_was_staged_is_found_where_it_was_published_and_nothing_else_of_it() -> None:
+    world = World(segment_bytes=1500)
+    for number in range(1, 31):
+        store(world, number, 7, address="Q" if number % 3 else "P")
+        world.confirm()
+    store(world, 31, QUEUE)
+    assert world.journal.move(5, 20, 7, QUEUE, 101)
+    store(world, 121, QUEUE)
+    for number in range(101, 121):
+        world.journal.settle(number, QUEUE)
+    world.confirm()
+    files = Files(world)
+    assert numbers(files) == ([31, *[96 + old for old in range(5, 25) if old % 3], 121], [])
+    assert numbers(files, "P") == ([96 + old for old in range(5, 25) if old % 3 == 0], [])

@@ -27,11 +27,12 @@ from mypy_extensions import i64
 
 from entrepot.base.environment import UNLIMITED
 from entrepot.base.reasons import Reason
+from entrepot.core.addressing.address_settings import FULL_DROP
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.addressing.policy import Policy
 from entrepot.core.effort import Effort
 from entrepot.core.events import trace as facts
-from entrepot.core.events.facts import MESSAGE_CONSUMED
+from entrepot.core.events.facts import MESSAGE_CONSUMED, QUEUE_FULL
 from entrepot.core.ports import Host
 from entrepot.core.queue.backlog import Backlog, Reference
 from entrepot.core.queue.consumer import Consumer, Source
@@ -40,9 +41,10 @@ from entrepot.core.queue.dispatcher import Dispatcher
 from entrepot.core.queue.gate import Gate
 from entrepot.core.queue.returns import Returns
 from entrepot.core.queue.showing import Showing
-from entrepot.core.queue.stock import Stock
+from entrepot.core.queue.stock import Stock, wait_on_disk
 from entrepot.core.queue.taking import Emptying, Taking
 from entrepot.core.queue.values import LastValues
+from entrepot.journal.reading import Heads
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
@@ -122,6 +124,39 @@ class Queue(Source):
                     dispatcher.dispatch()
                 return
         self.stock.wait(message)
+
+    def takes_stored(self) -> bool:
+        """Return whether `accept_stored` does for a plain message what `accept` would, and nobody would miss anything.
+
+        Not where the queue may have to drop what comes or what it has, by number, by value or because nobody reads; nor
+        where each arrival is told of.
+        """
+        policy, traits = self.policy, self.traits
+        return (
+            self.durable
+            and not self.deleted
+            and self.stock.ring < 0
+            and not traits.last_value_key
+            and not traits.non_destructive
+            and self.pending_limit < 0
+            and self.arrivals is None
+            and not self.fates.careful
+            and self.fates.tells & QUEUE_FULL == 0
+            and policy.full != FULL_DROP
+            and not policy.counts
+        )
+
+    def accept_stored(self, first: i64, heads: Heads) -> None:
+        """Take messages, of which nothing but ``heads`` is read, numbered from ``first`` on: the journal has them here.
+
+        Only where `takes_stored`. Whoever is ready is given them, read from disk.
+        """
+        self.backlog.complete()
+        self.accepted += len(heads.sizes)
+        self.effort.spent += len(heads.sizes)
+        self.used = True
+        wait_on_disk(self.stock, first, heads)
+        self.dispatcher.dispatch()
 
     def recovered(self, number: i64, priority: i64, expiration: i64, deliveries: i64, octets: i64) -> None:
         """Note at start that message ``number`` waits on disk; numbers come in ascending order."""

@@ -23,7 +23,8 @@ from entrepot.core.queue.dispatch import Roster
 from entrepot.core.queue.head import QueueHead
 from entrepot.core.queue.walk import Walk
 from entrepot.journal.log import JournalCore
-from entrepot.model.message import Message
+from entrepot.journal.reading import Heads
+from entrepot.model.message import DEFAULT_PRIORITY, Message
 
 RELOAD_MESSAGES: Final = 1024
 RELOAD_OCTETS: Final = 4 * 1024 * 1024  # bodies may be large: stop a read-in here, and read on below half of it
@@ -410,6 +411,22 @@ def let_go(stock: Stock, message: Message, reference: Reference | None) -> None:
                 journal.overflow.release(message.need_rare().large_id)
     elif message.stored and message.durable and stock.head.durable:
         journal.settle(message.number, stock.head.identity)
+
+
+def wait_on_disk(stock: Stock, first: i64, heads: Heads) -> None:
+    """Let messages from number ``first`` on, which the journal has for this queue by now, wait where they are.
+
+    Their numbers are higher than those of all that waits here. The caller lets the queue dispatch.
+    """
+    backlog = stock.backlog
+    at = 0
+    while at < len(heads.sizes):
+        level: i64 = i64(heads.priorities[at]) if backlog.prioritized else DEFAULT_PRIORITY
+        backlog.page(level, first + at, i64(heads.sizes[at]))
+        if heads.expirations[at] != 0:
+            stock.expiring += 1
+        at += 1
+    stock.announce()
 
 
 def replace(stock: Stock, reference: Reference) -> None:

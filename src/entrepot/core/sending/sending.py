@@ -134,6 +134,20 @@ class Sending(ScheduleOutlet):
                 return SENT
         return self._send_with_care(message, target)
 
+    def sole_queue(self, target: Target) -> Queue | None:
+        """Return the queue of ``target``, if a plain message goes to that one, and nothing else is done with it.
+
+        Whoever gives it to that queue otherwise counts it. None: it must be sent.
+        """
+        host = self.host
+        if target.version != self.table.version:
+            self.addresses.refresh(target)
+        careful = target.stamps or target.careful or bool(target.parts) or target.service is not None
+        if careful or host.watch is not None or host.mirrors is not None or host.postponed is not None:
+            return None
+        queue = target.only
+        return queue if queue is not None and queue.takes_stored() else None
+
     def send_later(self, message: Message, target: Target, postponed: Postponement) -> None:
         """Accept ``message`` for ``target`` as `send` does, but let its queues have it from ``postponed``."""
         message.number = self.ids.next_number()

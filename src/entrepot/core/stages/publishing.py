@@ -9,6 +9,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import MIB, SECOND
 from entrepot.base.errors import Refused, StorageError
 from entrepot.core import records as register
+from entrepot.core.addressing.routing import Target
 from entrepot.core.ports import Host
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.scheduling.timed import Alarm
@@ -26,6 +27,8 @@ ATOMIC_OCTETS: Final = 64 * MIB  # what one atomic batch of the journal may hold
 STEP_OCTETS: Final = 8 * MIB  # of a larger batch as much is moved in one turn
 LOAD_MESSAGES: Final = 256
 LOAD_OCTETS: Final = 4 * MIB
+REFER_MESSAGES: Final = 2048  # so many get their queue by one record at the most
+REFER_LEAST: Final = 16  # fewer are written again: what is remembered of a move costs more than that
 RETRY: Final = SECOND  # while the disk is full
 
 
@@ -51,6 +54,8 @@ class Publishing:
         self.atomic_octets: i64 = ATOMIC_OCTETS
         self.step_octets: i64 = STEP_OCTETS
         self.load_messages: int = LOAD_MESSAGES
+        self.refer_messages: int = REFER_MESSAGES
+        self.refer_least: int = REFER_LEAST
 
     def add(self, publication: Publication, stage: Stage) -> None:
         """Let ``publication`` move what is in ``stage``."""
@@ -72,6 +77,12 @@ class Publishing:
         try:
             while publication.work and octets < octets_max:
                 run = publication.work[0]
+                moved = self._refer(publication, run)
+                if moved > 0:
+                    octets += moved
+                    if run.count == 0:
+                        publication.work.popleft()
+                    continue
                 for message in self._load(publication, run):
                     octets += message.size
                     self._send_on(publication, message, run.text)
@@ -83,6 +94,43 @@ class Publishing:
             self.sending.flow.granted = False
         if not publication.work:
             self._finish(publication)
+
+    def _refer(self, publication: Publication, run: Run) -> i64:
+        """Let the next staged messages be in their queue by one record, and not be written again; return their octets.
+
+        0: they must be sent one by one, as where more than one queue gets them.
+        """
+        host = self.host
+        if run.count < self.refer_least or not host.journal.pages:
+            return 0
+        target = self._target(publication, run.text)
+        queue = None if target is None else self.sending.sole_queue(target)
+        if target is None or queue is None:
+            return 0
+        heads = host.journal.reading.heads(run.first, min(run.count, self.refer_messages), LOAD_OCTETS)
+        count = len(heads.sizes)
+        if count < self.refer_least:
+            return 0
+        fresh = host.ids.next_numbers(count)
+        if not host.journal.move(run.first, count, register.STAGED_QUEUE, queue.identity, fresh):
+            return 0
+        run.first += count
+        run.count -= count
+        self.sending.sent += count
+        target.address.routed += count
+        queue.accept_stored(fresh, heads)
+        return heads.octets
+
+    def _target(self, publication: Publication, text: str) -> Target | None:
+        """Return where a destination leads; None where it leads nowhere any more."""
+        target = publication.targets.get(text)
+        if target is None:
+            try:
+                target = self.sending.addresses.target(names.parse(text))
+            except Refused:
+                return None
+            publication.targets[text] = target
+        return target
 
     def _load(self, publication: Publication, run: Run) -> list[Message]:
         """Return the next staged messages, fewer when they are large."""

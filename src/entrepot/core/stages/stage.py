@@ -6,10 +6,11 @@ what it has of the winners and drops the rest.
 
 A stage is OPEN while its connection writes into it, then CLOSED and durable. Its messages are in the journal from the
 first, under a pseudo queue (`STAGED_QUEUE`); the documents of a stage are written when it closes, so that an open one
-leaves nothing behind a crash but orphans, which recovery settles. Publishing sends each message on under a new number
-and settles the staged one, with the note that the batch is published, in one atomic batch of the journal. A batch of
-more than `ATOMIC_OCTETS` is too large for that: its note goes with the first step, says that it is not done, and holds;
-the rest follows in steps, each atomic, over restarts too.
+leaves nothing behind a crash but orphans, which recovery settles. Publishing lets the messages be in their queue under
+new numbers, by a record for many of them (`JournalCore.move`), or sends a message on under a new number and settles the
+staged one where more is to be done; with the note that the batch is published, in one atomic batch of the journal. A
+batch of more than `ATOMIC_OCTETS` is too large for that: its note goes with the first step, says that it is not done,
+and holds; the rest follows in steps, each atomic, over restarts too.
 
 Invariants: a batch is decided once and published once; what is remembered of that (`REMEMBERED` batches of each sink)
 is in the journal, and so is who counts them (`core/stages/counting.py`); a message of a closed stage is in the

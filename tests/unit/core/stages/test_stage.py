@@ -52,9 +52,20 @@ def publish(rig: Rig, *parts: str, batch: int = 0):
     return publication
 
 
-@pytest.fixture(params=["disk", "tiny", "ephemeral"])
+def referring(rig: Rig, least: int = 1) -> Rig:
+    """Let few be published by reference, too."""
+    rig.broker.stages.publishing.refer_least = least
+    return rig
+
+
+@pytest.fixture(params=["disk", "tiny", "ephemeral", "referred"])
 def rig(request):
-    return {"disk": lambda: Rig(), "tiny": lambda: Rig(TINY), "ephemeral": lambda: Rig(disk=False)}[request.param]()
+    return {
+        "disk": lambda: Rig(),
+        "tiny": lambda: Rig(TINY),
+        "ephemeral": lambda: Rig(disk=False),
+        "referred": lambda: referring(Rig()),
+    }[request.param]()
 
 
 def test_what_is_staged_is_seen_when_it_is_published_and_once(rig):
@@ -191,9 +202,10 @@ def small_steps(rig: Rig) -> Rig:
     return rig
 
 
+@pytest.mark.parametrize("least", [1, 100])
 @pytest.mark.parametrize("stop", range(0, 12, 2))
-def test_a_large_batch_is_published_in_steps_over_restarts(stop):
-    rig = small_steps(Rig())
+def test_a_large_batch_is_published_in_steps_over_restarts(stop, least):
+    rig = referring(small_steps(Rig()), least)
     bodies = [str(number) for number in range(20)]
     stage = rig.broker.stages.open("s", 0, "a")
     for number, body in enumerate(bodies):
@@ -215,7 +227,7 @@ def test_a_large_batch_is_published_in_steps_over_restarts(stop):
     rig.turn()
     if not waiting.counts:
         rig.restart("kill")
-        small_steps(rig)
+        referring(small_steps(rig), least)
         publication = rig.broker.stages.publish("s", 0, ["a"])
         if not publication.done:
             publication.waiters.append(waiting)
@@ -459,3 +471,94 @@ def test_names_that_nobody_could_read_are_refused(rig):
             rig.broker.stages.open(name, 0, "p")
         with pytest.raises(StageError, match="is no name"):
             rig.broker.stages.decide("s", 0, [name])
+
+
+def moved(rig: Rig) -> int:
+    return sum(int(move.count) for move in rig.journal.tail.index.moves.rows)
+
+
+@pytest.mark.parametrize("how", ["close", "kill", "crash"])
+def test_a_batch_is_published_by_one_record_and_keeps_its_place(how):
+    rig = referring(Rig())
+    write(rig, "a", [f"a{number}" for number in range(20)], properties={"n": 1})
+    rig.send("Q", "before")
+    size = rig.journal.tail.active.end
+    publish(rig, "a")
+    assert moved(rig) == 20
+    assert rig.journal.tail.active.end - size < 20 * 50, "no message is written again"
+    rig.send("Q", "behind")
+    sync(rig)
+    rig.restart(how)
+    assert rig.bodies("Q") == ["before", *[f"a{number}" for number in range(20)], "behind"]
+    sync(rig)
+    assert rig.journal.usage().messages == 0
+    rig.restart(how)
+    assert rig.bodies("Q") == []
+
+
+def test_what_is_read_from_now_on_is_what_is_published_from_now_on():
+    rig = referring(Rig())
+    write(rig, "a", ["staged"])
+    rig.send("Q", "before")
+    lease = rig.broker.leases.need(parse_one("Q"), "late", create=True)
+    lease.begin(int(rig.broker.ids.number), 0)
+    epoch = lease.attach(rig.journal, None)
+    publish(rig, "a")
+    assert moved(rig) == 1
+    assert lease.claim(rig.journal, epoch, 0, 10) == 1
+    assert [b"staged" in message.raw for message in lease.read(rig.journal, epoch, 0, 1)] == [True]
+
+
+def test_a_reader_that_waits_is_given_what_is_published_by_reference_and_gives_it_back():
+    rig = referring(Rig())
+    reader = rig.reader("Q", 2)
+    write(rig, "a", ["1", "2", "3"])
+    publish(rig, "a")
+    assert moved(rig) == 3
+    assert reader.take() == ["1", "2"]
+    reader.give_back()
+    reader.close()
+    rig.restart("kill")
+    assert rig.bodies("Q") == ["1", "2", "3"]
+
+
+REWRITTEN = {
+    "a duplicate id": {"duplicate": b"1"},
+    "a group": {"group": "g", "seq": 1},
+    "not durable": {"durable": False},
+}
+
+
+@pytest.mark.parametrize("what", REWRITTEN)
+def test_what_is_not_plain_is_sent_as_if_it_came_now(what):
+    rig = referring(Rig())
+    write(rig, "a", ["1"], **REWRITTEN[what])
+    publish(rig, "a")
+    assert moved(rig) == 0
+    assert rig.bodies("Q") == ["1"]
+
+
+@pytest.mark.parametrize("to", ["topic://T", "Q,P", "Full", "Counted"])
+def test_where_more_is_to_be_done_than_to_one_queue_it_is_sent(to):
+    rig = referring(Rig({"Full": {"full": "DROP", "max_octets": "100000"}, "Counted": {"max_messages": "5"}}))
+    reader = rig.reader("topic://T", 10) if to.startswith("topic") else None
+    write(rig, "a", ["1"], to=to)
+    publish(rig, "a")
+    assert moved(rig) == 0
+    if reader is not None:
+        assert reader.take() == ["1"]
+    for name in ("Q", "P") if "," in to else ():
+        assert rig.bodies(name) == ["1"]
+
+
+def test_a_batch_of_which_some_is_plain_keeps_its_order():
+    rig = referring(Rig())
+    rig.broker.stages.publishing.load_messages = 1
+    stage = rig.broker.stages.open("s", 0, "a")
+    for number in range(9):
+        send(rig, stage, [str(number)], **({"group": "g"} if number in (3, 4, 7) else {}))
+    rig.broker.stages.close(stage)
+    publish(rig, "a")
+    assert moved(rig) == 6
+    rig.restart("kill")
+    assert rig.bodies("Q") == [str(number) for number in range(9)]
