@@ -33,6 +33,7 @@ from entrepot.core.events.facts import (
     QueueFact,
 )
 from entrepot.core.mirrors import events
+from entrepot.core.mirrors.answers import Answers
 from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN, QUEUES, is_noted, note
 from entrepot.core.observing import ignore, observe
 from entrepot.core.operators.control import json_of
@@ -82,6 +83,7 @@ class Telling(Mirroring):
         self.mirrors: list[Mirror] = []
         self.changes: Changes = Changes(self)
         self.renewal: _Renewal = _Renewal(self)
+        self.answers: Answers = Answers(broker)
 
     def follow(self, wanted: dict[str, MirrorOptions]) -> None:
         """Tell those that are ``wanted``, by the names of their connections, and no others from now on."""
@@ -102,6 +104,7 @@ class Telling(Mirroring):
         elif not self.mirrors and broker.mirrors is not None:
             broker.mirrors = None
             ignore(broker, self.changes)
+        self._wait_for()
         broker.table.version += 1
 
     def met(self, queue: str, remote: str) -> None:
@@ -116,6 +119,17 @@ class Telling(Mirroring):
             if mirror.queue.deleted:
                 mirror.queue = self._need(mirror.name)
                 self.changes.tell_all(mirror)
+        self._wait_for()
+
+    def _wait_for(self) -> None:
+        """Let answers wait for those that are in step, from now on, and for no others."""
+        answers = self.answers
+        answers.queues = [mirror.queue for mirror in self.mirrors if mirror.options.sync]
+        if answers.queues:
+            self.broker.journal.elsewhere = answers
+        answers.look()
+        if not answers.queues:
+            self.broker.journal.elsewhere = None
 
     def _need(self, name: str) -> Queue:
         """Return the queue of the mirror ``name``, made if there is none."""
@@ -144,6 +158,8 @@ class Telling(Mirroring):
             knows = mirror.remote != "" and mirror.remote in (origin, self.bringing)
             if not knows and not mirror.queue.deleted and mirror.filter.covers(message.address):
                 found.append(mirror.queue)
+                if mirror.options.sync:
+                    self.answers.told(self.committing or message.origin, message.number)
         if found and not noted:
             note(message, self.own, message.number, message.number)
             message.unmark(QUEUES)
@@ -154,6 +170,8 @@ class Telling(Mirroring):
     def left(self, queue: QueueHead, message: Message) -> None:
         """``message`` has left ``queue``: it was taken, has expired, or is somewhere else now."""
         if queue.deleted or queue.temporary or is_own(queue.address):
+            if queue.name.startswith(MIRROR):
+                self.answers.left()
             return
         origin, number = message.marked(ORIGIN), message.marked(NUMBER)
         if not isinstance(origin, str) or not isinstance(number, int):
@@ -170,6 +188,12 @@ class Telling(Mirroring):
             if wanted and mirror.filter.covers(address) and self._hears(mirror):
                 self.tell(mirror, event_of(kind, address, queue, body))
 
+    def again(self, owner: i64, address: str) -> None:
+        """What ``owner`` says again may be on its way to a mirror still, for which its answer waits."""
+        for mirror in self.mirrors:
+            if mirror.options.sync and (address == "" or mirror.filter.covers(address)):
+                self.answers.claim(owner)
+
     def tell(self, mirror: Mirror, octets: bytes) -> None:
         """Let an event wait for its turn."""
         broker = self.broker
@@ -179,6 +203,8 @@ class Telling(Mirroring):
         if self.acting:  # who said it is not told, though it is not known yet that the mirror leads there
             message.mark(ORIGIN, self.acting)
         hand_out(broker, message, [mirror.queue])
+        if mirror.options.sync:
+            self.answers.told(self.committing or self.settling, message.number)
 
     def _hears(self, mirror: Mirror) -> bool:
         """Return whether ``mirror`` is told of what happens now: not of what it said itself, nor without a queue."""

@@ -34,11 +34,6 @@ BROKER_CONNECTION_KINDS: Final = [
         "amqp-mirror",
         of_options(MirrorOptions, dialect=Dialect.ARTEMIS),
         refused(
-            "answers do not wait for the other side",
-            "sync:flag=false",
-            remedy="replicate the store: docs/replication.md",
-        ),
-        refused(
             "what the other side was not told yet would be lost with this broker",
             "durable:flag=true",
             remedy="leave it out",

@@ -43,8 +43,14 @@ class Acknowledged:
 class Removing:
     """All of these of one mirror. ``waiting``: acknowledgements whose messages are looked for."""
 
-    def __init__(self, broker: BrokerCore, source: str, attempts: i64 = ATTEMPTS, pause_ms: i64 = PAUSE_MS) -> None:
-        """``source``: the broker that tells; ``attempts``: passes through a queue, one at least, ``pause_ms`` apart."""
+    def __init__(
+        self, broker: BrokerCore, source: str, attempts: i64 = ATTEMPTS, pause_ms: i64 = PAUSE_MS, owner: i64 = 0
+    ) -> None:
+        """``source``: the broker that tells; ``attempts``: passes through a queue, one at least, ``pause_ms`` apart.
+
+        ``owner``: the connection over which it is told, and answered.
+        """
+        self.owner: i64 = owner
         self.broker: BrokerCore = broker
         self.source: str = source
         self.own: str = broker.ids.node.uuid_text
@@ -90,6 +96,7 @@ class Removing:
         mirrors = self.broker.mirrors
         if mirrors is not None:
             mirrors.acting = self.source
+            mirrors.settling = self.owner
         try:
             for reference in queue.taking.take_all(found):
                 queue.settled += 1
@@ -98,6 +105,7 @@ class Removing:
         finally:
             if mirrors is not None:
                 mirrors.acting = ""
+                mirrors.settling = 0
 
     def _is_near(self, queue: Queue, acknowledged: Acknowledged) -> bool:
         queue.backlog.complete()

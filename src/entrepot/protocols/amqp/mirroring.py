@@ -136,7 +136,7 @@ class Mirrored(Arriving):
         self.broker: BrokerCore = session.connection.broker
         self.origin: str = origin
         self.mirror: str = address
-        self.removing: Removing = Removing(self.broker, origin)
+        self.removing: Removing = Removing(self.broker, origin, owner=session.connection.number)
         self.places: dict[str, Place] = {}
         self.messages: i64 = 0
         self.acknowledged: i64 = 0
@@ -245,6 +245,8 @@ class Mirrored(Arriving):
         mark = int(number).to_bytes(8, "big", signed=True) + _mark_of(queues)
         if broker.sending.duplicates.seen(memory, mark):
             self.duplicates += 1
+            if broker.mirrors is not None:
+                broker.mirrors.again(self.connection.number, place.name)
             return
         rare = message.need_rare()
         of_producer = rare.duplicate_id
