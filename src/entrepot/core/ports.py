@@ -150,7 +150,7 @@ class Mirroring:
     """Tells other brokers what happens here.
 
     ``bringing``: the broker of which a message comes now; ``acting``: the one whose word removes or makes something
-    now; "" for none. ``committing``, ``settling``: the connection for which a transaction is carried out, or a message
+    now, and ``doer`` the one where that was done first; "" for none. ``committing``, ``settling``: the connection for which a transaction is carried out, or a message
     settled, now; 0 for none.
 
     `sent` and `left` are called for each message, in the batch of the journal that stores it, or takes it out.
@@ -159,6 +159,7 @@ class Mirroring:
     def __init__(self) -> None:
         self.bringing: str = ""
         self.acting: str = ""
+        self.doer: str = ""
         self.committing: i64 = 0
         self.settling: i64 = 0
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from entrepot.base.environment import Instant, WallTime
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Rest

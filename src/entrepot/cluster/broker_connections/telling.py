@@ -34,7 +34,7 @@ from entrepot.core.events.facts import (
 )
 from entrepot.core.mirrors import events
 from entrepot.core.mirrors.answers import Answers
-from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN, QUEUES, is_noted, note
+from entrepot.core.mirrors.identity import DOER, MIRROR, NUMBER, ORIGIN, QUEUES, is_noted, note
 from entrepot.core.observing import ignore, observe
 from entrepot.core.operators.control import json_of
 from entrepot.core.operators.traits import configuration
@@ -159,7 +159,7 @@ class Telling(Mirroring):
             if not knows and not mirror.queue.deleted and mirror.filter.covers(message.address):
                 found.append(mirror.queue)
                 if mirror.options.sync:
-                    self.answers.told(self.committing or message.origin, message.number)
+                    self.answers.told(0 if self.bringing else self.committing or message.origin, message.number)
         if found and not noted:
             note(message, self.own, message.number, message.number)
             message.unmark(QUEUES)
@@ -179,14 +179,14 @@ class Telling(Mirroring):
         for mirror in self.mirrors:
             if mirror.options.acknowledgements and mirror.filter.covers(message.address) and self._hears(mirror):
                 said = "" if origin == self.own else origin
-                self.tell(mirror, acknowledgement(message.address, queue.name, number, said))
+                self.tell(mirror, acknowledgement(message.address, queue.name, number, said, self.doer))
 
     def change(self, kind: str, address: str, queue: str, body: str, *, adds: bool) -> None:
         """Tell that an address or a queue has come, or has gone."""
         for mirror in self.mirrors:
             wanted = mirror.options.creation if adds else mirror.options.removal
             if wanted and mirror.filter.covers(address) and self._hears(mirror):
-                self.tell(mirror, event_of(kind, address, queue, body))
+                self.tell(mirror, event_of(kind, address, queue, body, doer=self.doer))
 
     def again(self, owner: i64, address: str) -> None:
         """What ``owner`` says again may be on its way to a mirror still, for which its answer waits."""
@@ -202,13 +202,15 @@ class Telling(Mirroring):
         message.address = mirror.queue.name
         if self.acting:  # who said it is not told, though it is not known yet that the mirror leads there
             message.mark(ORIGIN, self.acting)
+            message.mark(DOER, self.doer)
         hand_out(broker, message, [mirror.queue])
         if mirror.options.sync:
-            self.answers.told(self.committing or self.settling, message.number)
+            self.answers.told(0 if self.acting else self.committing or self.settling, message.number)
 
     def _hears(self, mirror: Mirror) -> bool:
         """Return whether ``mirror`` is told of what happens now: not of what it said itself, nor without a queue."""
-        return (self.acting == "" or mirror.remote != self.acting) and not mirror.queue.deleted
+        knows = self.acting != "" and mirror.remote in (self.acting, self.doer)
+        return not knows and not mirror.queue.deleted
 
 
 class Changes(Listener):

@@ -5,6 +5,9 @@ that wait in the queues of those mirrors none is left that was there when the an
 a queue when the other side has accepted it, which has it on its disk then; or when it is parked, purged, or its mirror
 is taken out of the file, whereupon nobody waits for it any more. Who did nothing there waits for nothing.
 
+A broker that tells what it does there is answered when this one has it: it does not wait until a third one has it, too.
+Three in a ring would wait for one another for ever.
+
 What is kept is a number for each connection that did something, and the answers that wait; a connection with very many
 of these is read no further (`Confirmations`). The lowest number that was not accepted is looked for once in a turn, not
 for each event; in between a number is relied on that is no higher.

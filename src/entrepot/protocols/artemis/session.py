@@ -122,9 +122,7 @@ class CoreSession(Bearer):
         self.options: CoreOptions = options
         self.broker: BrokerCore = connection.broker
         self.channel: Channel = channel
-        self.confirmations: Confirmations = Confirmations(
-            connection.broker.journal, connection.number, alone=False
-        )
+        self.confirmations: Confirmations = Confirmations(connection.broker.journal, connection.number, alone=False)
         self.confirmations.throttle = _ReadsOn(self)
         self.replies: Replies = Replies(channel, self.confirmations, connection.broker)
         self.subject: Subject = subject

@@ -302,10 +302,10 @@ def test_who_said_something_is_not_told_it_though_it_was_not_met_before() -> Non
     mirrored.send("a")
     (message,) = mirrored.near.queue("Q").backlog.references()
     far = mirrored.far.broker.ids.node.uuid_text
-    mirrored.telling.acting = far
+    mirrored.telling.acting = mirrored.telling.doer = far
     mirrored.near.broker.queues.create(QueueDefinition(name="N", address="N"))
     mirrored.near.broker.queues.delete(mirrored.near.queue("N"), "it was said there")
-    mirrored.telling.acting = ""
+    mirrored.telling.acting = mirrored.telling.doer = ""
     note(message.message, far, 7, message.number)
     mirrored.send("b", to="N2")
     assert mirrored.told() > 3
