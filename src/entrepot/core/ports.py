@@ -150,8 +150,8 @@ class Mirroring:
     """Tells other brokers what happens here.
 
     ``bringing``: the broker of which a message comes now; ``acting``: the one whose word removes or makes something
-    now, and ``doer`` the one where that was done first; "" for none. ``committing``, ``settling``: the connection for which a transaction is carried out, or a message
-    settled, now; 0 for none.
+    now, and ``doer`` the one where that was done first; "" for none. ``committing``, ``settling``: the connection for
+    which a transaction is carried out, or a message settled, now; 0 for none.
 
     `sent` and `left` are called for each message, in the batch of the journal that stores it, or takes it out.
     """
@@ -172,7 +172,11 @@ class Mirroring:
         raise Fault("nobody is told what leaves a queue")
 
     def again(self, owner: i64, address: str) -> None:
-        """``owner`` says again what came to ``address`` before, perhaps from another connection; "": to some address."""
+        """``owner`` says again what came to ``address`` before, perhaps from another connection; "": somewhere."""
+
+    def waiting(self) -> i64:
+        """Return how many answers wait until other brokers have what they are about."""
+        return 0
 
     def met(self, queue: str, remote: str) -> None:
         """What waits in ``queue`` to be told goes to the broker ``remote``."""

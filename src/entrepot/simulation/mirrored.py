@@ -229,9 +229,9 @@ class MirroredRun(Trial):
         for near, far in self.ways:
             if gone in (near, far):
                 continue
-            (link,) = self.network.brokers[near].connections() or [None]
+            links = self.network.brokers[near].connections()
             told = self._queue(near, f"{MIRROR}to-{far}")
-            if link is None or link.link.state is not State.OPEN or told is None or told.count:
+            if not links or links[0].link.state is not State.OPEN or told is None or told.count:
                 return False
         return not any(link["looked_for"] for link in self._links())
 
@@ -443,12 +443,12 @@ class MirroredRun(Trial):
         in_order = self.steady or self.patient
         for queue in {name: None for each in has.values() for name in each}:
             known = [[one for one in has[name].get(queue, []) if one not in unsure] for name in has]
-            for name, found in has.items():
-                listed = found.get(queue, [])
+            for name in has:
+                listed = has[name].get(queue, [])
                 if len(set(listed)) != len(listed):
                     self._fault(f"{name} has a message of {queue} twice: {listed}")
-            for name, found in zip(others, known[1:], strict=True):
-                one, other = (known[0], found) if in_order else (sorted(known[0]), sorted(found))
+            for name, same in zip(others, known[1:], strict=True):
+                one, other = (known[0], same) if in_order else (sorted(known[0]), sorted(same))
                 if one != other:
                     self._fault(f"of {queue} {first} has {one}, and {name} has {other}")
             if any(queue in has[name] for name in has) and not all(queue in has[name] for name in has):
@@ -460,9 +460,9 @@ class MirroredRun(Trial):
             for queue in queues:
                 if deed.taken and deed.identity in found.get(queue, []):
                     self._fault(f"{deed.identity} was taken out of {queue}, and {name} has it")
-                elif not deed.taken and deed.durable and not self._may_lack(deed, queue):
-                    if deed.identity not in found.get(queue, []):
-                        self._fault(f"{deed.identity} of {queue} was confirmed at {deed.site}, and {name} lacks it")
+                lacks = deed.identity not in found.get(queue, [])
+                if lacks and not deed.taken and deed.durable and not self._may_lack(deed, queue):
+                    self._fault(f"{deed.identity} of {queue} was confirmed at {deed.site}, and {name} lacks it")
 
     def _may_lack(self, deed: Deed, queue: str) -> bool:
         if deed.identity in self.emptied:

@@ -90,7 +90,7 @@ class Telling(Mirroring):
         known = {mirror.name: mirror for mirror in self.mirrors}
         self.mirrors = []
         for name, options in wanted.items():
-            mirror = Mirror(name, options, self._need(name))
+            mirror = Mirror(name, options, self._need(name, options.durable))
             had = known.get(name)
             if had is not None:
                 mirror.remote = had.remote
@@ -117,7 +117,7 @@ class Telling(Mirroring):
         """Let those whose queue was deleted have another one; they are told what queues there are, as new ones are."""
         for mirror in self.mirrors:
             if mirror.queue.deleted:
-                mirror.queue = self._need(mirror.name)
+                mirror.queue = self._need(mirror.name, mirror.options.durable)
                 self.changes.tell_all(mirror)
         self._wait_for()
 
@@ -131,12 +131,20 @@ class Telling(Mirroring):
         if not answers.queues:
             self.broker.journal.elsewhere = None
 
-    def _need(self, name: str) -> Queue:
-        """Return the queue of the mirror ``name``, made if there is none."""
-        known = self.broker.table.queues.get(MIRROR + name)
-        if known is not None:
+    def _need(self, name: str, durable: bool) -> Queue:
+        """Return the queue of the mirror ``name``, made if there is none.
+
+        One that was ``durable``, or was not, and has to be told something yet, stays as it is until a restart finds it
+        empty: what waits there would be lost.
+        """
+        where = MIRROR + name
+        known = self.broker.table.queues.get(where)
+        if known is not None and (known.durable == durable or known.count > 0):
             return known
-        return self.broker.queues.create(QueueDefinition(name=MIRROR + name, address=MIRROR + name, routing=MULTICAST))
+        if known is not None:
+            self.broker.queues.delete(known, "its mirror is of another kind")
+        made = QueueDefinition(name=where, address=where, routing=MULTICAST, durable=durable)
+        return self.broker.queues.create(made)
 
     # -- what the core tells -------------------------------------------------------------------------------------------
 
@@ -193,6 +201,10 @@ class Telling(Mirroring):
         for mirror in self.mirrors:
             if mirror.options.sync and (address == "" or mirror.filter.covers(address)):
                 self.answers.claim(owner)
+
+    def waiting(self) -> i64:
+        """Return how many answers wait."""
+        return self.answers.waiting
 
     def tell(self, mirror: Mirror, octets: bytes) -> None:
         """Let an event wait for its turn."""

@@ -1,4 +1,4 @@
-"""Which answers wait until other brokers have what they are about: ``sync="true"`` of a ``<mirror>`` (artemis.md 2.8). [C]
+"""Which answers wait until other brokers have what they are about: ``sync`` of a ``<mirror>`` (artemis.md 2.8). [C]
 
 An answer waits for all that its connection did so far at addresses that are mirrored so: that is, until of the events
 that wait in the queues of those mirrors none is left that was there when the answer was asked for. An event leaves such
@@ -172,9 +172,9 @@ def lowest(queue: Queue) -> i64:
     found: i64 = ALL
     for consumer in queue.roster.consumers:
         if consumer.in_flight:
-            found = min(found, min(consumer.in_flight))
+            found = min(found, *consumer.in_flight)
     if queue.returns.delayed:
-        found = min(found, min(queue.returns.delayed))
+        found = min(found, *queue.returns.delayed)
     backlog = queue.backlog
     owed = backlog.owed
     if owed is not None:
