@@ -12,7 +12,6 @@ from typing import Any
 import mirror_bugs
 from bridge_bugs import patched
 from entrepot.cluster.broker_connections import telling
-from entrepot.cluster.broker_connections.feed import QueueFeed
 from entrepot.cluster.broker_connections.telling import Mirror, Telling
 from entrepot.core.mirrors.answers import Answers
 from entrepot.core.mirrors.removing import Removing
@@ -131,7 +130,7 @@ def _says_nobody(genuine: Any) -> Any:
 
 
 def _stock() -> Any:
-    from entrepot.core.queue.stock import Stock  # noqa: PLC0415 - for one bug
+    from entrepot.core.queue.stock import Stock
 
     return Stock
 

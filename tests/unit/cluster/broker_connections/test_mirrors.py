@@ -513,7 +513,7 @@ def test_answers_of_those_that_are_gone_are_not_kept() -> None:
         mirrored.publish(number, "a")
         mirrored.client(number).end()
     assert mirrored.telling.waiting() == 0
-    assert len(mirrored.telling.answers._held) <= 2 * GONE_MOST + 1  # noqa: SLF001 - what memory it takes
+    assert len(mirrored.telling.answers._held) <= 2 * GONE_MOST + 1
     assert mirrored.telling.answers.owing == {}
 
 
