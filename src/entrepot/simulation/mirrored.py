@@ -71,6 +71,7 @@ class Deed:
         self.waits = False
         self.refused = False
         self.answered = False
+        self.lives: dict[str, int] = {}  # how often each broker had started by then
 
 
 class Answered(Confirmation):
@@ -339,6 +340,7 @@ class MirroredRun(Trial):
             deed = Deed(client.site.name, client.site.runs, identity, address, self.world.time)
             deed.durable = size > 0 or lots.chance(0.85)
             deed.waits = address != ALONE and self.in_step
+            deed.lives = {site.name: site.runs for site in self.network.sites.values()}
             self.deeds.append(deed)
             deeds.append(deed)
             octets = composed(identity, size or lots.skewed(10, LARGE_FROM // 2), deed.durable)
@@ -416,9 +418,11 @@ class MirroredRun(Trial):
         there = [name for name in self.names if name != gone]
         has = {name: self._contents(name) for name in there}
         self._judge_answers(there)
-        self._judge_same(has)
+        broken = gone != "" and len(self.ways) > 2  # what was told on by the one that is gone may be missing behind it
+        if not broken:
+            self._judge_same(has)
         for deed in self.deeds:
-            counts = deed.site != gone or (deed.waits and self.in_step)
+            counts = deed.waits if deed.site == gone else not broken
             if deed.answered and deed.queue != ALONE and counts:
                 self._judge_deed(deed, has)
         for name in there:
@@ -461,8 +465,19 @@ class MirroredRun(Trial):
                 if deed.taken and deed.identity in found.get(queue, []):
                     self._fault(f"{deed.identity} was taken out of {queue}, and {name} has it")
                 lacks = deed.identity not in found.get(queue, [])
-                if lacks and not deed.taken and deed.durable and not self._may_lack(deed, queue):
+                if lacks and not deed.taken and self._is_kept(deed, name) and not self._may_lack(deed, queue):
                     self._fault(f"{deed.identity} of {queue} was confirmed at {deed.site}, and {name} lacks it")
+
+    def _is_kept(self, deed: Deed, name: str) -> bool:
+        """Return whether nothing that happened excuses that ``name`` lacks it.
+
+        What is not persistent ends with a broker that has it, and with one that has not told it on.
+        """
+        if deed.durable:
+            return True
+        sites = self.network.sites.values()
+        others = all(site.runs == deed.lives[site.name] for site in sites if site.name != deed.site)
+        return deed.waits and others and (name != deed.site or self.network.sites[name].runs == deed.run)
 
     def _may_lack(self, deed: Deed, queue: str) -> bool:
         if deed.identity in self.emptied:
