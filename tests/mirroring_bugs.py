@@ -11,10 +11,10 @@ from typing import Any
 
 import mirror_bugs
 from bridge_bugs import patched
-from entrepot.cluster.broker_connections import telling
 from entrepot.cluster.broker_connections.telling import Mirror, Telling
 from entrepot.core.mirrors.answers import Answers
 from entrepot.core.mirrors.removing import Removing
+from entrepot.core.sending.handing import hand_out
 from entrepot.protocols.amqp.mirroring import Mirrored
 from entrepot.protocols.amqp.performatives import Accepted
 from entrepot.protocols.serving.confirmations import Confirmations
@@ -75,7 +75,7 @@ def _deletions_overtake(genuine: Any) -> Any:
             message = self.broker.ids.renumbered(reference.message)
             mirror.queue.stock.remove(reference)
             mirror.queue.stock.finish(reference)
-            telling.hand_out(self.broker, message, [mirror.queue])
+            hand_out(self.broker, message, [mirror.queue])
 
     return tell
 
@@ -120,13 +120,9 @@ def _comes_back_behind(genuine: Any) -> Any:
             return
         message = self.host.ids.renumbered(reference.message)
         self.finish(reference)
-        telling.hand_out(self.host, message, [self.host.table.queues[self.head.name]])
+        hand_out(self.host, message, [self.host.table.queues[self.head.name]])
 
     return put_back
-
-
-def _says_nobody(genuine: Any) -> Any:
-    return lambda kind, address, queue, body, origin="", doer="": genuine(kind, address, queue, body, origin)
 
 
 def _stock() -> Any:
@@ -142,7 +138,6 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "another queue loses what was acknowledged": lambda: patched(Removing, "remove", _takes_from_another_queue),
     "a deletion overtakes messages": lambda: patched(Telling, "tell", _deletions_overtake),
     "what was on its way goes behind what came later": lambda: patched(_stock(), "put_back", _comes_back_behind),
-    "who did something is told it, around a ring": lambda: patched(telling, "event_of", _says_nobody),
     "an answer waits for nobody": lambda: patched(Answers, "is_reached", _is_reached),
     "an answer waits for what was sent, not accepted": lambda: patched(Answers, "_find", _looks_at_the_last),
     "what is not on disk is answered at once": lambda: patched(Confirmations, "owes", _owes_nothing),

@@ -18,7 +18,6 @@ FOUND = {  # the first seed that finds it
     "another queue loses what was acknowledged": 1,
     "a deletion overtakes messages": 11,
     "what was on its way goes behind what came later": 3,
-    "who did something is told it, around a ring": 0,
     "an answer waits for nobody": 8,
     "an answer waits for what was sent, not accepted": 56,
     "what is not on disk is answered at once": 8,
@@ -28,7 +27,7 @@ FOUND = {  # the first seed that finds it
 
 
 def test_seeds_keep_every_promise() -> None:
-    for seed in (*range(201, 221), *(5, 9, 14, 16, 20, 61)):  # these failed when they were drawn first
+    for seed in (*range(201, 221), *(5, 9, 14, 16, 20, 61, 332, 412)):  # these failed when they were drawn first
         assert not run_mirroring(seed).violations
 
 

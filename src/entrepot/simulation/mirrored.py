@@ -447,16 +447,20 @@ class MirroredRun(Trial):
         in_order = self.steady or self.patient
         for queue in {name: None for each in has.values() for name in each}:
             known = [[one for one in has[name].get(queue, []) if one not in unsure] for name in has]
-            for name in has:
-                listed = has[name].get(queue, [])
-                if len(set(listed)) != len(listed):
-                    self._fault(f"{name} has a message of {queue} twice: {listed}")
+            self._judge_once(queue, has)
             for name, same in zip(others, known[1:], strict=True):
                 one, other = (known[0], same) if in_order else (sorted(known[0]), sorted(same))
                 if one != other:
                     self._fault(f"of {queue} {first} has {one}, and {name} has {other}")
-            if any(queue in has[name] for name in has) and not all(queue in has[name] for name in has):
-                self._fault(f"not all have the queue {queue}: {[name for name in has if queue in has[name]]}")
+
+    def _judge_once(self, queue: str, has: dict[str, dict[str, list[str]]]) -> None:
+        """Each has ``queue``, with each message once."""
+        for name, found in has.items():
+            listed = found.get(queue, [])
+            if len(set(listed)) != len(listed):
+                self._fault(f"{name} has a message of {queue} twice: {listed}")
+        if not all(queue in found for found in has.values()):
+            self._fault(f"not all have the queue {queue}: {[name for name in has if queue in has[name]]}")
 
     def _judge_deed(self, deed: Deed, has: dict[str, dict[str, list[str]]]) -> None:
         queues = SUBSCRIPTIONS if deed.queue == TOPIC else (deed.queue,)

@@ -161,6 +161,16 @@ class Telling(Mirroring):
             return []
         noted = is_noted(message)
         origin = message.marked(ORIGIN) if noted else self.own
+        found = self._told_of(message, str(origin))
+        if found and not noted:
+            note(message, self.own, message.number, message.number)
+            message.unmark(QUEUES)
+        if found and not (plain and len(names) == 1) and len(names) <= NAMED_MOST:
+            message.mark(QUEUES, SEPARATOR.join(names))
+        return found
+
+    def _told_of(self, message: Message, origin: str) -> list[QueueHead]:
+        """Return the queues of the mirrors that are told of ``message``, first sent at ``origin``."""
         found: list[QueueHead] = []
         for mirror in self.mirrors:
             knows = mirror.remote != "" and mirror.remote in (origin, self.bringing)
@@ -168,11 +178,6 @@ class Telling(Mirroring):
                 found.append(mirror.queue)
                 if mirror.options.sync:
                     self.answers.told(0 if self.bringing else self.committing or message.origin, message.number)
-        if found and not noted:
-            note(message, self.own, message.number, message.number)
-            message.unmark(QUEUES)
-        if found and not (plain and len(names) == 1) and len(names) <= NAMED_MOST:
-            message.mark(QUEUES, SEPARATOR.join(names))
         return found
 
     def left(self, queue: QueueHead, message: Message) -> None:

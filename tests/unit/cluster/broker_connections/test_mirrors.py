@@ -475,7 +475,7 @@ def test_who_says_again_what_is_here_is_not_answered_before_the_other_side_has_i
     mirrored.deafen()
     mirrored.publish(7, "a")
     mirrored.client(7).end()  # it never heard of it, and comes again
-    mirrored.near.broker.mirrors.again(8, "Q")  # type: ignore[union-attr]
+    mirrored.telling.again(8, "Q")
     mirrored.ask(8, "again")
     mirrored.run()
     assert mirrored.given == []
