@@ -19,6 +19,7 @@ import dialling_bugs
 import drain_bugs
 import federation_bugs
 import fetching_bugs
+import mirroring_bugs
 import retention_bugs
 from bridge_bugs import BUGS, planted
 from entrepot.simulation import pairs, zoned
@@ -30,6 +31,7 @@ from entrepot.simulation.campaign import (
     run_drains,
     run_federation,
     run_fetching,
+    run_mirroring,
     run_network,
     run_retention,
 )
@@ -97,6 +99,14 @@ def fetching_with(bug: str) -> Judge:
     return judge
 
 
+def mirroring_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with mirroring_bugs.planted(bug) if bug else nullcontext():
+            return list(run_mirroring(seed).violations)
+
+    return judge
+
+
 def federation_with(bug: str) -> Judge:
     def judge(seed: int) -> list[str]:
         with federation_bugs.planted(bug):
@@ -150,6 +160,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "fetching" in kinds:
         for bug in fetching_bugs.BUGS:
             yield "federation over AMQP", bug, fetching_with(bug), fetching_with("")
+    if "mirroring" in kinds:
+        for bug in mirroring_bugs.BUGS:
+            yield "mirrors", bug, mirroring_with(bug), mirroring_with("")
     if "federation" in kinds:
         for bug in federation_bugs.BUGS:
             yield "federation", bug, federation_with(bug), lambda seed: list(run_federation(seed).violations)
@@ -187,6 +200,7 @@ KINDS = [
     "retention",
     "dialling",
     "fetching",
+    "mirroring",
     "federation",
     "clusters",
 ]

@@ -37,7 +37,7 @@ def _takes_the_next(genuine: Any) -> Any:
         found = queue.stock.walk().step(1)
         if not found:
             return False
-        self.take_away(queue, found)
+        self.take_away(queue, found, acknowledged.doer)
         return True
 
     return is_near

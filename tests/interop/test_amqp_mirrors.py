@@ -46,10 +46,12 @@ def asked(near: str, far: str, soon: tuple[str, str]) -> None:
 class Mirrored(Pair):
     """``near`` mirrors itself into ``far``, over a cable."""
 
+    said = MIRROR
+
     def __init__(self, home: Path, near: str, far: str) -> None:
         self.far = made(far, home / "far", "far")
         self.cable = Cable(self.far.port)
-        self.near = made(near, home / "near", "near", MIRROR.format(port=self.cable.port))
+        self.near = made(near, home / "near", "near", self.said.format(port=self.cable.port))
 
     def wait(self, broker: Artemis | Entrepot, queue: str, count: int) -> None:
         """Wait until a queue has so many messages."""
@@ -151,6 +153,56 @@ def test_cut_and_killed_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path, 
         pair.wait(pair.far, "Q", len(left))
         with never():
             assert pair.read(pair.far, "Q", len(left)) == left
+
+
+class InStep(Mirrored):
+    """Clients of ``near`` are answered when ``far`` has it."""
+
+    said = MIRROR.replace("<mirror/>", '<mirror sync="true"/>')
+
+    async def publish(self, answered: list[str], *bodies: str) -> None:
+        """Send one after the other, until one is not answered in 3 s, or the broker is gone."""
+        try:
+            async with session(self.near) as one, one.producer("Q") as producer:
+                for body in bodies:
+                    async with asyncio.timeout(3):
+                        await producer.send(body)
+                    answered.append(body)
+        except (EntrepotError, TimeoutError, OSError):
+            return
+
+
+@pytest.mark.parametrize(("near", "far"), WAYS)
+def test_in_step_what_was_answered_is_there_whoever_is_killed(tmp_path: Path, near: str, far: str) -> None:
+    asked(near, far, ("ours", "artemis"))
+    answered: list[str] = []
+    with InStep(tmp_path, near, far) as pair:
+        asyncio.run(pair.publish(answered, *[f"a{number}" for number in range(20)]))
+        assert len(answered) == 20
+        assert pair.count(pair.far, "Q") == 20
+        pair.cable.cut()  # an Artemis does not dial again where a port is open and nobody is behind it
+        pair.far.kill()
+        asyncio.run(pair.publish(answered, "b"))
+        with never():
+            assert "b" not in answered
+        if isinstance(pair.near, Entrepot):
+            assert "wait for that (sync)" in str(pair.ask(pair.near, "explain", "queue://Q"))
+        pair.far.start().await_ready()
+        pair.cable.heal()
+        pair.wait(pair.far, "Q", 21)
+
+        async def until_killed() -> None:
+            flood = asyncio.create_task(pair.publish(answered, *[f"c{number}" for number in range(5_000)]))
+            await asyncio.sleep(1.5)
+            await asyncio.to_thread(pair.near.kill)
+            flood.cancel()
+
+        asyncio.run(until_killed())
+        assert len(answered) > 20
+        found = pair.read(pair.far, "Q", len(answered))
+        with never():
+            assert not [body for body in answered if body not in found]
+            assert len(set(found)) == len(found)
 
 
 class Dual(Mirrored):

@@ -132,6 +132,7 @@ def details(
         ("entrepot_link_up", "gauge", "1 where a link to another broker is open", "state"),
         ("entrepot_link_sent", "counter", "messages that went over it", "sent"),
         ("entrepot_link_received", "counter", "messages that came over it", "received"),
+        ("entrepot_link_answers_waiting", "gauge", "answers that wait until a mirror has told", "answers_waiting"),
         ("entrepot_link_canary_round_trip_seconds", "gauge", "how long the canary's last round took", "canary_us"),
     ):
         text.family(name, kind, about, _links(links, field))

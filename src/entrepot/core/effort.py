@@ -29,9 +29,13 @@ OCTETS_SHIFT: Final = 12  # to copy 4 KiB is about one unit
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Rest:
-    """Something that stopped because its turn was over. It keeps by itself where it was."""
+    """Something that stopped because its turn was over. It keeps by itself where it was.
 
-    def __init__(self) -> None:
+    ``owner``: the number of the connection that it is of; 0: of none.
+    """
+
+    def __init__(self, owner: i64 = 0) -> None:
+        self.owner: i64 = owner
         self.waiting: bool = False  # among the rests of an `Effort`
 
     def resume(self) -> None:

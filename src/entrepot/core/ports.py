@@ -150,7 +150,8 @@ class Mirroring:
     """Tells other brokers what happens here.
 
     ``bringing``: the broker of which a message comes now; ``acting``: the one whose word removes or makes something
-    now; "" for none.
+    now, and ``doer`` the one where that was done first; "" for none. ``committing``, ``settling``: the connection for
+    which a transaction is carried out, or a message settled, now; 0 for none.
 
     `sent` and `left` are called for each message, in the batch of the journal that stores it, or takes it out.
     """
@@ -158,6 +159,9 @@ class Mirroring:
     def __init__(self) -> None:
         self.bringing: str = ""
         self.acting: str = ""
+        self.doer: str = ""
+        self.committing: i64 = 0
+        self.settling: i64 = 0
 
     def sent(self, message: Message, queues: Sequence[QueueHead]) -> list[QueueHead]:
         """Return the further queues that get the numbered ``message``, which is for ``queues``."""
@@ -166,6 +170,13 @@ class Mirroring:
     def left(self, queue: QueueHead, message: Message) -> None:
         """``message`` leaves ``queue`` for good."""
         raise Fault("nobody is told what leaves a queue")
+
+    def again(self, owner: i64, address: str) -> None:
+        """``owner`` says again what came to ``address`` before, perhaps from another connection; "": somewhere."""
+
+    def waiting(self) -> i64:
+        """Return how many answers wait until other brokers have what they are about."""
+        return 0
 
     def met(self, queue: str, remote: str) -> None:
         """What waits in ``queue`` to be told goes to the broker ``remote``."""

@@ -35,6 +35,7 @@ from entrepot.journal.names import GAPS_KEY, INTERNAL_KIND
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.parts import Parts
 from entrepot.journal.ports import (
+    Elsewhere,
     Fence,
     JournalEvents,
     JournalOptions,
@@ -87,6 +88,7 @@ class JournalCore(JournalEvents):
         self.space: Space = Space(self.tail, self.overflow)
         self.pages: bool = True
         self.fence: Fence = Fence()
+        self.elsewhere: Elsewhere | None = None  # set: some answers wait until other brokers have what they are about
         self._condition: Condition = Condition()
         self._waiting: Waiting = Waiting()
         self.parts: Parts = Parts(self.tail, self._waiting)

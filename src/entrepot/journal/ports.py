@@ -32,6 +32,46 @@ class Waiter:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Withheld(Waiter):
+    """Somebody who waits, when the disk has it, until other brokers have it, too."""
+
+    def reached(self) -> None:
+        """They have it."""
+        raise Fault("Withheld.reached is not implemented")
+
+    def gone(self) -> bool:
+        """Return whether nobody wants to know any more."""
+        raise Fault("Withheld.gone is not implemented")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Elsewhere:
+    """What answers wait for beside this disk: that other brokers have what they are about.
+
+    ``owner``: for whom something is done, the number of a connection. Marks are positions in what others are told.
+    """
+
+    def owes(self, owner: i64) -> bool:
+        """Return whether something that ``owner`` did may not be elsewhere yet."""
+        return False
+
+    def mark(self, owner: i64) -> i64:
+        """Return what has to be elsewhere before ``owner`` is answered for all that it did; 0: nothing."""
+        return 0
+
+    def is_reached(self, mark: i64) -> bool:
+        """Return whether all up to ``mark`` is elsewhere."""
+        return True
+
+    def hold(self, withheld: Withheld, mark: i64) -> None:
+        """Call ``withheld.reached`` when all up to ``mark`` is elsewhere: in the order of asking."""
+        raise Fault("Elsewhere.hold is not implemented")
+
+    def forget(self, owner: i64, count: i64) -> None:
+        """``owner``, 0 for one of several of it, is gone, with ``count`` answers that are held."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Rider:
     """Who has something to say in every batch that holds what it is about: `Tail.put` says it there."""
 

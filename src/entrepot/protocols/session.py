@@ -37,7 +37,8 @@ WS: Final = "ws"  # WebSocket, with another protocol inside
 UNKNOWN: Final = "unknown"
 
 STOP_SPACE: Final = 1  # why a session reads nothing: the broker has no room,
-STOP_DISK: Final = 2  # or the disk is far behind a body that is streamed to it
+STOP_DISK: Final = 2  # or the disk is far behind a body that is streamed to it,
+STOP_MIRROR: Final = 4  # or very many answers wait until other brokers have what they are about
 
 DETECTION_OCTETS: Final = 14  # the longest start that is looked at: size, type and magic of an OpenWire WireFormatInfo
 

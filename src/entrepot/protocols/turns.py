@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from entrepot.base.environment import Instant, WallTime
 from entrepot.core.broker import BrokerCore
 from entrepot.core.effort import Rest
@@ -21,8 +23,8 @@ WRITES_MAX: Final = 500  # connections that one turn writes to: a write to a soc
 class SessionRest(Rest):
     """What a session has not done of what it was given. Which session that is, its shell knows."""
 
-    def __init__(self, shell: Shell) -> None:
-        super().__init__()
+    def __init__(self, shell: Shell, owner: i64 = 0) -> None:
+        super().__init__(owner)
         self.shell: Shell = shell
 
     def resume(self) -> None:

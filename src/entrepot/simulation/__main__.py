@@ -23,6 +23,7 @@ from entrepot.simulation.campaign import (
     run_federation,
     run_fetching,
     run_hosted,
+    run_mirroring,
     run_mqtt,
     run_network,
     run_pair,
@@ -42,6 +43,7 @@ STRAY: Final = (
 PLAIN: Final = {
     "dialling": run_dialling,
     "fetching": run_fetching,
+    "mirroring": run_mirroring,
     "carried": run_carried,
     "federation": run_federation,
     "replicas": run_replicas,
@@ -70,6 +72,7 @@ def main(arguments: list[str]) -> int:
         options.retention,
         options.dialling,
         options.fetching,
+        options.mirroring,
     )
     whole = any(kinds)
     if whole and (options.keep is not None or options.shrink):
@@ -123,6 +126,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--federation", action="store_true", help="run brokers that fetch from one another")
     found.add_argument("--dialling", action="store_true", help="run brokers that dial one another over AMQP")
     found.add_argument("--fetching", action="store_true", help="run brokers that federate over AMQP")
+    found.add_argument("--mirroring", action="store_true", help="run brokers that mirror themselves over AMQP")
     found.add_argument("--retention", action="store_true", help="run brokers that keep and replay what was settled")
     found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")

@@ -19,6 +19,7 @@ from entrepot.simulation.fetched import FetchedRun
 from entrepot.simulation.hosted import Hosts
 from entrepot.simulation.linked import LinkedRun
 from entrepot.simulation.machine import Parts
+from entrepot.simulation.mirrored import MirroredRun
 from entrepot.simulation.network_runs import NetworkRun
 from entrepot.simulation.pairs import Pair
 from entrepot.simulation.parcels import ParcelRun
@@ -231,7 +232,12 @@ def run_fetching(seed: int, *, lines: bool = False) -> Result:
     return _dialled(seed, FetchedRun(seed, lines=lines))
 
 
-def _dialled(seed: int, dialled: DialledRun) -> Result:
+def run_mirroring(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that mirror themselves into one another. It has no plan of steps to shrink."""
+    return _dialled(seed, MirroredRun(seed, lines=lines))
+
+
+def _dialled(seed: int, dialled: DialledRun | MirroredRun) -> Result:
     violations = dialled.run()
     world = dialled.network.world
     kept = () if world.lines is None else tuple(world.lines)

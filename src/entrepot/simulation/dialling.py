@@ -481,10 +481,10 @@ def _queues(names: list[str]) -> tuple[QueueDefinition, ...]:
     return tuple(QueueDefinition(name=name, address=name, routing=ANYCAST) for name in names)
 
 
-def composed(identity: str, size: int) -> bytes:
-    """Return a durable message of AMQP whose body has ``size`` octets."""
+def composed(identity: str, size: int, durable: bool = True) -> bytes:
+    """Return a message of AMQP whose body has ``size`` octets."""
     out = BytesWriter()
-    write_header(out, Header(durable=True))
+    write_header(out, Header(durable=durable))
     write_table(out, APPLICATION_PROPERTIES, {IDENTITY: identity}, False)
     put_descriptor(out, DATA)
     out.append(BINARY_32)
@@ -492,19 +492,24 @@ def composed(identity: str, size: int) -> bytes:
     return bytes(out.getvalue())
 
 
-def post(broker: BrokerCore, address: str, octets: bytes, routing: int = ANYCAST) -> None:
-    """Send a message, as a program does: one that is long is streamed to disk. Raises EntrepotError."""
+def post(broker: BrokerCore, address: str, octets: bytes, routing: int = ANYCAST, origin: int = 0) -> None:
+    """Send a message, as a program does: one that is long is streamed to disk. Raises EntrepotError.
+
+    ``origin``: the number of its connection.
+    """
     target = broker.target([Destination(address, routing)])
     head = find_body(octets)
     if head is None or head.length < LARGE_FROM:
         message = message_of(octets, broker.wall).message
         message.address = target.name
+        message.origin = origin
         broker.send(message, target)
         return
     large = LargeArrival(broker, octets, head)
     try:
         message = large.complete(broker.wall).message
         message.address = target.name
+        message.origin = origin
         broker.send(message, target)
     finally:
         large.finish()

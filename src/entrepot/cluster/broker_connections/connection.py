@@ -54,6 +54,7 @@ IDLE_MS: Final = 30_000  # of silence, after which the peer is given up
 UUID_OCTETS: Final = 16
 LOOP: Final = "this connection leads to this broker itself"
 UNWANTED: Final = "its queue is gone here"
+IN_STEP: Final = "; answers about what is mirrored wait until it is there again (sync)"
 HALTED: Final = (
     (NO_CREDIT, "the other side takes no more frames", "look at the other broker"),
     (UNREAD, "the other side does not read fast enough", "look at the other broker, and at the network between"),
@@ -228,7 +229,7 @@ class BrokerConnection(Driven):
             self.received += int(taking.received)
         self.takings.clear()
         if caller is not None:
-            self.say(f"the connection ended: {why}")
+            self.say(f"the connection ended: {why}{IN_STEP if _is_in_step(self) else ''}")
             caller.port = CallerPort()
             caller.shut(why, self.now())
             caller.note()
@@ -525,6 +526,7 @@ class BrokerConnection(Driven):
             "waiting": dict(self.refusals.whys),
             "received": received,
             "parked": sum(one.count for one in self.parked.values()),
+            "answers_waiting": _answers(self),
             "duplicates": 0,
             "canary": "",
         }
@@ -559,6 +561,18 @@ def _federation(connection: BrokerConnection) -> Federation | None:
     from entrepot.cluster.broker_connections.federation import Federation  # noqa: PLC0415 - see above
 
     return Federation(connection.broker, entry, connection.wanted.wishes, connection)
+
+
+def _is_in_step(connection: BrokerConnection) -> bool:
+    """Return whether answers wait for its mirror."""
+    mirror = connection.entry.mirror
+    return mirror is not None and mirror.sync
+
+
+def _answers(connection: BrokerConnection) -> int:
+    """Return how many answers wait for mirrors; they are counted of all such mirrors of this broker together."""
+    mirrors = connection.broker.mirrors
+    return int(mirrors.waiting()) if mirrors is not None and _is_in_step(connection) else 0
 
 
 def _nothing() -> None:

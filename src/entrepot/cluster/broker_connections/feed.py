@@ -11,7 +11,7 @@ from entrepot.base.environment import SECOND, Instant
 from entrepot.cluster.broker_connections.wanted import Wish
 from entrepot.cluster.carrying.bridge import REFUSALS_MAX
 from entrepot.cluster.source import Feed, Forwarder
-from entrepot.core.mirrors.identity import ORIGIN
+from entrepot.core.mirrors.identity import DOER, ORIGIN
 from entrepot.core.queue.consumer import Measurement, Objection, Pause, Source
 from entrepot.core.queue.queue import Queue
 from entrepot.core.scheduling.timed import Alarm
@@ -68,7 +68,9 @@ class QueueFeed(Feed):
     def admits(self, message: Message, queue: Queue | None) -> bool:
         """Return whether ``message`` crosses: a mirror tells no broker what it sent, or said, first."""
         sending = self.sending
-        return not self.wish.mirrors or sending is None or sending.remote != message.marked(ORIGIN)
+        if not self.wish.mirrors or sending is None:
+            return True
+        return sending.remote != message.marked(ORIGIN) and sending.remote != message.marked(DOER)
 
     def consumed(self) -> Source | None:
         """Return the queue that it reads; None: it is gone."""

@@ -54,6 +54,12 @@ class MirrorOptions(Options, frozen=True):
     address_filter: str = setting(
         "", artemis="address-filter", about="beginnings of addresses with commas between, ! before one excludes"
     )
+    durable: bool = setting(
+        True, artemis="durable", about="whether what was not told yet outlives this broker; false: it is lost with it"
+    )
+    sync: bool = setting(
+        False, artemis="sync", about="whether answers about what is mirrored wait until the other side has it"
+    )
 
 
 class FetchOptions(Options, frozen=True):

@@ -128,6 +128,9 @@ def _telling(connector: AmqpConnector, connection: BrokerConnection | None, who:
     waiting = 0 if queue is None else int(queue.count)
     state = connection.link.state
     text = f"{who} mirrors it; the other side was not told yet of {waiting:,} events, of whatever address"
+    mirrors = connection.broker.mirrors
+    if mirrors is not None and connection.entry.mirror is not None and connection.entry.mirror.sync:
+        text += f"; {mirrors.waiting():,} answers to clients wait for that (sync)"
     if state is State.OPEN:
         return _told(connector, state.value, "mirrored", text, "")
     why = f": {connection.link.why}" if connection.link.why else ""

@@ -33,7 +33,8 @@ from entrepot.core.events.facts import (
     QueueFact,
 )
 from entrepot.core.mirrors import events
-from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN, QUEUES, is_noted, note
+from entrepot.core.mirrors.answers import Answers
+from entrepot.core.mirrors.identity import DOER, MIRROR, NUMBER, ORIGIN, QUEUES, is_noted, note
 from entrepot.core.observing import ignore, observe
 from entrepot.core.operators.control import json_of
 from entrepot.core.operators.traits import configuration
@@ -82,13 +83,14 @@ class Telling(Mirroring):
         self.mirrors: list[Mirror] = []
         self.changes: Changes = Changes(self)
         self.renewal: _Renewal = _Renewal(self)
+        self.answers: Answers = Answers(broker)
 
     def follow(self, wanted: dict[str, MirrorOptions]) -> None:
         """Tell those that are ``wanted``, by the names of their connections, and no others from now on."""
         known = {mirror.name: mirror for mirror in self.mirrors}
         self.mirrors = []
         for name, options in wanted.items():
-            mirror = Mirror(name, options, self._need(name))
+            mirror = Mirror(name, options, self._need(name, options.durable))
             had = known.get(name)
             if had is not None:
                 mirror.remote = had.remote
@@ -102,6 +104,7 @@ class Telling(Mirroring):
         elif not self.mirrors and broker.mirrors is not None:
             broker.mirrors = None
             ignore(broker, self.changes)
+        self._wait_for()
         broker.table.version += 1
 
     def met(self, queue: str, remote: str) -> None:
@@ -114,15 +117,34 @@ class Telling(Mirroring):
         """Let those whose queue was deleted have another one; they are told what queues there are, as new ones are."""
         for mirror in self.mirrors:
             if mirror.queue.deleted:
-                mirror.queue = self._need(mirror.name)
+                mirror.queue = self._need(mirror.name, mirror.options.durable)
                 self.changes.tell_all(mirror)
+        self._wait_for()
 
-    def _need(self, name: str) -> Queue:
-        """Return the queue of the mirror ``name``, made if there is none."""
-        known = self.broker.table.queues.get(MIRROR + name)
-        if known is not None:
+    def _wait_for(self) -> None:
+        """Let answers wait for those that are in step, from now on, and for no others."""
+        answers = self.answers
+        answers.queues = [mirror.queue for mirror in self.mirrors if mirror.options.sync]
+        if answers.queues:
+            self.broker.journal.elsewhere = answers
+        answers.look()
+        if not answers.queues:
+            self.broker.journal.elsewhere = None
+
+    def _need(self, name: str, durable: bool) -> Queue:
+        """Return the queue of the mirror ``name``, made if there is none.
+
+        One that was ``durable``, or was not, and has to be told something yet, stays as it is until a restart finds it
+        empty: what waits there would be lost.
+        """
+        where = MIRROR + name
+        known = self.broker.table.queues.get(where)
+        if known is not None and (known.durable == durable or known.count > 0):
             return known
-        return self.broker.queues.create(QueueDefinition(name=MIRROR + name, address=MIRROR + name, routing=MULTICAST))
+        if known is not None:
+            self.broker.queues.delete(known, "its mirror is of another kind")
+        made = QueueDefinition(name=where, address=where, routing=MULTICAST, durable=durable)
+        return self.broker.queues.create(made)
 
     # -- what the core tells -------------------------------------------------------------------------------------------
 
@@ -139,11 +161,7 @@ class Telling(Mirroring):
             return []
         noted = is_noted(message)
         origin = message.marked(ORIGIN) if noted else self.own
-        found: list[QueueHead] = []
-        for mirror in self.mirrors:
-            knows = mirror.remote != "" and mirror.remote in (origin, self.bringing)
-            if not knows and not mirror.queue.deleted and mirror.filter.covers(message.address):
-                found.append(mirror.queue)
+        found = self._told_of(message, str(origin))
         if found and not noted:
             note(message, self.own, message.number, message.number)
             message.unmark(QUEUES)
@@ -151,9 +169,22 @@ class Telling(Mirroring):
             message.mark(QUEUES, SEPARATOR.join(names))
         return found
 
+    def _told_of(self, message: Message, origin: str) -> list[QueueHead]:
+        """Return the queues of the mirrors that are told of ``message``, first sent at ``origin``."""
+        found: list[QueueHead] = []
+        for mirror in self.mirrors:
+            knows = mirror.remote != "" and mirror.remote in (origin, self.bringing)
+            if not knows and not mirror.queue.deleted and mirror.filter.covers(message.address):
+                found.append(mirror.queue)
+                if mirror.options.sync:
+                    self.answers.told(0 if self.bringing else self.committing or message.origin, message.number)
+        return found
+
     def left(self, queue: QueueHead, message: Message) -> None:
         """``message`` has left ``queue``: it was taken, has expired, or is somewhere else now."""
         if queue.deleted or queue.temporary or is_own(queue.address):
+            if queue.name.startswith(MIRROR):
+                self.answers.left()
             return
         origin, number = message.marked(ORIGIN), message.marked(NUMBER)
         if not isinstance(origin, str) or not isinstance(number, int):
@@ -161,14 +192,24 @@ class Telling(Mirroring):
         for mirror in self.mirrors:
             if mirror.options.acknowledgements and mirror.filter.covers(message.address) and self._hears(mirror):
                 said = "" if origin == self.own else origin
-                self.tell(mirror, acknowledgement(message.address, queue.name, number, said))
+                self.tell(mirror, acknowledgement(message.address, queue.name, number, said, self.doer))
 
     def change(self, kind: str, address: str, queue: str, body: str, *, adds: bool) -> None:
         """Tell that an address or a queue has come, or has gone."""
         for mirror in self.mirrors:
             wanted = mirror.options.creation if adds else mirror.options.removal
             if wanted and mirror.filter.covers(address) and self._hears(mirror):
-                self.tell(mirror, event_of(kind, address, queue, body))
+                self.tell(mirror, event_of(kind, address, queue, body, doer=self.doer))
+
+    def again(self, owner: i64, address: str) -> None:
+        """What ``owner`` says again may be on its way to a mirror still, for which its answer waits."""
+        for mirror in self.mirrors:
+            if mirror.options.sync and (address == "" or mirror.filter.covers(address)):
+                self.answers.claim(owner)
+
+    def waiting(self) -> i64:
+        """Return how many answers wait."""
+        return self.answers.waiting
 
     def tell(self, mirror: Mirror, octets: bytes) -> None:
         """Let an event wait for its turn."""
@@ -178,11 +219,15 @@ class Telling(Mirroring):
         message.address = mirror.queue.name
         if self.acting:  # who said it is not told, though it is not known yet that the mirror leads there
             message.mark(ORIGIN, self.acting)
+            message.mark(DOER, self.doer)
         hand_out(broker, message, [mirror.queue])
+        if mirror.options.sync:
+            self.answers.told(0 if self.acting else self.committing or self.settling, message.number)
 
     def _hears(self, mirror: Mirror) -> bool:
         """Return whether ``mirror`` is told of what happens now: not of what it said itself, nor without a queue."""
-        return (self.acting == "" or mirror.remote != self.acting) and not mirror.queue.deleted
+        knows = self.acting != "" and mirror.remote in (self.acting, self.doer)
+        return not knows and not mirror.queue.deleted
 
 
 class Changes(Listener):

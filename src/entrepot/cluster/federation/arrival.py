@@ -108,7 +108,7 @@ class Arrivals:
         self._node: Final = node.encode()
         self._origin: Final = -int(broker.ids.consumer_key())  # no connection's number
         self._holding: Final = Holding(broker, self._origin)
-        self._confirmations: Final = Confirmations(broker.journal)
+        self._confirmations: Final = Confirmations(broker.journal, self._origin)
         self._target: Target | None = None
         self._large: LargeArrival | None = None
         self._large_number = 0

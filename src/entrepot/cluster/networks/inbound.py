@@ -70,7 +70,7 @@ class Inbound:
         self.comparison: Comparison | None = None  # none: a wire of tests
         self._targets: dict[commands.Destination, Target] = {}
         self._holding: Final = Holding(bridge.broker, bridge.origin)
-        self._confirmations = Confirmations(bridge.broker.journal)
+        self._confirmations = Confirmations(bridge.broker.journal, bridge.origin)
 
     def take(self, command: commands.Message) -> None:
         """Send ``command`` to our broker."""
@@ -89,7 +89,7 @@ class Inbound:
                 self._holding.wait()
         elif blocked:
             self._holding.keep(_HeldAnswer(answer, command.persistent))
-        elif command.persistent:
+        elif command.persistent or self._confirmations.owes():
             self._confirmations.ask(answer)
         else:
             answer.give()
@@ -147,6 +147,6 @@ class Inbound:
     def clear(self) -> None:
         """The connection is gone: nobody waits for an answer."""
         self._confirmations.end()
-        self._confirmations = Confirmations(self.bridge.broker.journal)
+        self._confirmations = Confirmations(self.bridge.broker.journal, self.bridge.origin)
         self._holding.forget()
         self._targets.clear()

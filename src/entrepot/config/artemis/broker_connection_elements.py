@@ -33,16 +33,6 @@ BROKER_CONNECTION_KINDS: Final = [
     Kind(
         "amqp-mirror",
         of_options(MirrorOptions, dialect=Dialect.ARTEMIS),
-        refused(
-            "answers do not wait for the other side",
-            "sync:flag=false",
-            remedy="replicate the store: docs/replication.md",
-        ),
-        refused(
-            "what the other side was not told yet would be lost with this broker",
-            "durable:flag=true",
-            remedy="leave it out",
-        ),
         Slot("property", many=True, does=Does.NO_EFFECT, why="messages of CORE cross as messages of AMQP"),
         about="this broker mirrored into the other one: what is sent, what leaves its queues, and which there are",
     ),

@@ -14,6 +14,8 @@ ORIGIN: Final = "_ENTREPOT_MIRROR_ORIGIN"
 NUMBER: Final = "_ENTREPOT_MIRROR_NUMBER"
 HERE: Final = "_ENTREPOT_MIRROR_HERE"
 """The number of the message that the two above are about: a copy that was made of it is another message."""
+DOER: Final = "_ENTREPOT_MIRROR_DOER"
+"""On an event that is passed on: the broker where that was done first."""
 QUEUES: Final = "_ENTREPOT_MIRROR_QUEUES"
 """Which queues it went to here, where its address does not say so."""
 

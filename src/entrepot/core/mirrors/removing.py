@@ -29,9 +29,13 @@ PAUSE_MS: Final = 100  # mirror-ack-manager-retry-delay
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Acknowledged:
-    """One acknowledgement of another broker. ``left``: passes through the queue that it has yet."""
+    """One acknowledgement of another broker. ``left``: passes through the queue that it has yet.
 
-    def __init__(self, origin: str, number: i64) -> None:
+    ``doer``: the broker where it was acknowledged.
+    """
+
+    def __init__(self, origin: str, number: i64, doer: str) -> None:
+        self.doer: str = doer
         self.key: tuple[str, int] = (origin, int(number))
         self.left: i64 = 0
         self.began: i64 = -1  # the pass that has looked for it from its beginning
@@ -83,13 +87,14 @@ class Removing:
         self.waiting -= 1
         acknowledged.done(found)
 
-    def take_away(self, queue: Queue, found: list[Found]) -> None:
-        """Settle what the last step of a walk found in ``queue``, as if a consumer had."""
+    def take_away(self, queue: Queue, found: list[Found], doer: str) -> None:
+        """Settle what the last step of a walk found in ``queue``, as if a consumer of the broker ``doer`` had."""
         if not found:
             return
         mirrors = self.broker.mirrors
         if mirrors is not None:
             mirrors.acting = self.source
+            mirrors.doer = doer
         try:
             for reference in queue.taking.take_all(found):
                 queue.settled += 1
@@ -97,7 +102,7 @@ class Removing:
                 queue.stock.finish(reference)
         finally:
             if mirrors is not None:
-                mirrors.acting = ""
+                mirrors.acting = mirrors.doer = ""
 
     def _is_near(self, queue: Queue, acknowledged: Acknowledged) -> bool:
         queue.backlog.complete()
@@ -110,7 +115,7 @@ class Removing:
             most = 8
             for each in found:
                 if named(each.message, self.own) == acknowledged.key:
-                    self.take_away(queue, [each])
+                    self.take_away(queue, [each], acknowledged.doer)
                     return True
         self.broker.effort.spent += looked
         return False
@@ -162,14 +167,15 @@ class Search(Rest):
 
     def _take(self, found: list[Found]) -> None:
         own = self.removing.own
-        meant: list[Found] = []
+        meant: dict[str, list[Found]] = {}
         answered: list[Acknowledged] = []
         for each in found:
             acknowledged = self.wanted.pop(named(each.message, own), None)
             if acknowledged is not None:
-                meant.append(each)
+                meant.setdefault(acknowledged.doer, []).append(each)
                 answered.append(acknowledged)
-        self.removing.take_away(self.queue, meant)
+        for doer, some in meant.items():
+            self.removing.take_away(self.queue, some, doer)
         for acknowledged in answered:
             self.removing.finished(acknowledged, True)
 

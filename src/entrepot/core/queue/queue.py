@@ -307,7 +307,13 @@ class Queue(Source):
         if run is not None:
             run.note(facts.ACKNOWLEDGED, number)
         self.returned(consumer, message)
-        self.stock.finish(reference)
+        mirrors = self.stock.host.mirrors
+        if mirrors is None:
+            self.stock.finish(reference)
+        else:
+            mirrors.settling = consumer.origin
+            self.stock.finish(reference)
+            mirrors.settling = 0
         if self.fates.tells & MESSAGE_CONSUMED or message.watched:
             self.fates.consumed(self.place(), message, consumer.key)
         self._reopen(consumer)

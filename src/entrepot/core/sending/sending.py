@@ -234,6 +234,8 @@ class Sending(ScheduleOutlet):
         if queue is not None:
             queue.fates.repeat()
         announcing.repeated(self.host.hub, message, target.name, identity, code)
+        if self.host.mirrors is not None:
+            self.host.mirrors.again(message.origin, target.name)
         return DUPLICATE
 
     def _route(self, message: Message, target: Target) -> int:

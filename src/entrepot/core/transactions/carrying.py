@@ -60,6 +60,7 @@ class Work:
         self.letters: DeadLetters = letters
         self.transaction: Transaction = transaction
         self.asker: Rest | None = None
+        self.owner: i64 = 0  # the connection that is answered when it is done
         self.done: bool = False
         self.error: EntrepotError | None = None
         self.begun: bool = False  # the bracket is open
@@ -91,6 +92,9 @@ class Work:
         journal.space.limits.pledged = True
         if postponed is not None:
             journal.parts.enter()
+        mirrors = self.host.mirrors
+        if mirrors is not None:
+            mirrors.committing = self.owner
         try:
             most -= self._send(most)
             if self.sent == self.to_send:
@@ -106,6 +110,8 @@ class Work:
                     journal.parts.leave()
             journal.space.limits.pledged = False
             flow.granted = granted
+            if mirrors is not None:
+                mirrors.committing = 0
         return self.is_complete()
 
     def is_complete(self) -> bool:
@@ -281,6 +287,8 @@ class Transactions(Rest):
     def carry(self, work: Work, asker: Rest | None) -> Work | None:
         """Do all of ``work``, as `commit` does."""
         size: i64 = work.to_send + work.to_settle
+        if asker is not None:
+            work.owner = asker.owner
         if asker is not None and (size > self.host.effort.stride or self.queued):
             return self._begin(work, asker)
         work.patient = False

@@ -298,7 +298,7 @@ class Incoming(Arriving):
         if transaction is not None:
             state = TransactionalState(txn_id=transaction, outcome=Accepted())
             session.dispose(delivery, state)
-        elif durable:
+        elif durable or session.confirmations.owes():
             answer = Answer(session, delivery, None)
             answer.settles = not self.second
             session.confirmations.ask(answer)

@@ -57,6 +57,8 @@ EVENT: Final = "x-opt-amq-mr-ev-type"
 ADDRESS: Final = "x-opt-amq-mr-adr"
 QUEUE: Final = "x-opt-amq-mr-qu"
 REASON: Final = "x-opt-amq-mr-ack-reason"
+DOER: Final = "x-opt-entrepot-mr-doer"
+"""The broker where it was done that an event tells of, where another one tells: to that one it is no news."""
 ACKNOWLEDGED: Final = "postAck"
 PASSING: Final = (StorageError, StorageFull, AddressFull, ShuttingDown)
 """Why an event may not be taken that has nothing to do with what it is: it comes again."""
@@ -105,8 +107,8 @@ def attach_mirror(session: AmqpSession, asked: Attach, target: Target) -> None:
 class _Acknowledged(Acknowledged):
     """One that is answered when it was carried out, and that is on disk."""
 
-    def __init__(self, link: Mirrored, delivery: i64, settled: bool, origin: str, number: i64) -> None:
-        super().__init__(origin, number)
+    def __init__(self, link: Mirrored, delivery: i64, settled: bool, origin: str, number: i64, doer: str) -> None:
+        super().__init__(origin, number, doer)
         self.link: Mirrored = link
         self.delivery: i64 = delivery
         self.settled: bool = settled
@@ -314,22 +316,28 @@ class Mirrored(Arriving):
         said = map_in(octets, sections.annotations_at)
         kind = said.get(EVENT)
         body = Source(octets, sections.bodies[0], len(octets)).value() if sections.bodies else None
+        told = said.get(DOER)
+        doer = told if isinstance(told, str) and told else self.origin
+        if doer == self.broker.ids.node.uuid_text:
+            self.duplicates += 1  # it was done here first, and came back
+            return False
         if kind == ACKNOWLEDGED:
-            return self._acknowledge(said, body, delivery, settled)
+            return self._acknowledge(said, body, delivery, settled, doer)
         if not isinstance(kind, str):
             raise AmqpRefused(f"neither a message nor an event of a mirror: {MESSAGE_ID} and {EVENT} lack", NOT_ALLOWED)
         mirrors = self.broker.mirrors
         if mirrors is not None:
             mirrors.acting = self.origin
+            mirrors.doer = doer
         try:
             carry_out(self.broker, kind, str(said.get(ADDRESS) or ""), str(said.get(QUEUE) or ""), body)
         finally:
             if mirrors is not None:
-                mirrors.acting = ""
+                mirrors.acting = mirrors.doer = ""
         self.events += 1
         return False
 
-    def _acknowledge(self, said: dict[object, object], body: object, delivery: i64, settled: bool) -> bool:
+    def _acknowledge(self, said: dict[object, object], body: object, delivery: i64, settled: bool, doer: str) -> bool:
         name, origin = said.get(QUEUE), said.get(BROKER_ID)
         if not isinstance(name, str) or not isinstance(body, int):
             raise AmqpRefused("an acknowledgement of a mirror says no queue, or no number", INVALID_FIELD)
@@ -338,7 +346,7 @@ class Mirrored(Arriving):
             self.unmatched += 1
             return False
         known = origin if isinstance(origin, str) and origin else self.origin
-        self.removing.remove(queue, _Acknowledged(self, delivery, settled, known, i64(body)))
+        self.removing.remove(queue, _Acknowledged(self, delivery, settled, known, i64(body), doer))
         return True
 
 

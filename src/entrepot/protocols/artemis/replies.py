@@ -88,7 +88,7 @@ class Replies:
     def answer(self, packet: Packet | None, stored: bool) -> None:
         """The command at hand is done, or will be when the disk has it (``stored``)."""
         confirmations = self.confirmations
-        if stored or confirmations.waiting > 0:
+        if stored or confirmations.waiting > 0 or confirmations.owes():
             if packet is not None or self.channel.counts:
                 confirmations.ask(Answer(self, packet, self.octets))
         elif packet is not None or self.channel.counts:

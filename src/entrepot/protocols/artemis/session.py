@@ -25,10 +25,10 @@ from entrepot.protocols.artemis.order import Order
 from entrepot.protocols.artemis.packets import CreateSession, DisconnectConsumer, Packet
 from entrepot.protocols.artemis.replies import Replies
 from entrepot.protocols.inflow import Inflow
-from entrepot.protocols.serving.confirmations import Confirmations
+from entrepot.protocols.serving.confirmations import Confirmations, Throttle
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.serving.session import CommandSession
-from entrepot.protocols.session import Shell
+from entrepot.protocols.session import STOP_MIRROR, Shell
 
 BODIES_MAX: Final = 1_000  # of large messages in one transaction: each is a file
 
@@ -88,6 +88,23 @@ class Opened(ServedSubscription):
         raise NotImplementedError
 
 
+class _ReadsOn(Throttle):
+    """Lets the connection be read on which the session is, or not, as its answers wait for other brokers."""
+
+    def __init__(self, session: CoreSession) -> None:
+        self.session: CoreSession = session
+
+    def stop(self) -> None:
+        """Read nothing more."""
+        if self.session.connection is not None:
+            self.session.connection.stop_reading(STOP_MIRROR)
+
+    def go_on(self) -> None:
+        """Read on."""
+        if self.session.connection is not None:
+            self.session.connection.read_on(STOP_MIRROR)
+
+
 class CoreSession(Bearer):
     """``connection``: the one that it is on; a session that waits to be reattached keeps its last one's name only."""
 
@@ -105,7 +122,8 @@ class CoreSession(Bearer):
         self.options: CoreOptions = options
         self.broker: BrokerCore = connection.broker
         self.channel: Channel = channel
-        self.confirmations: Confirmations = Confirmations(connection.broker.journal)
+        self.confirmations: Confirmations = Confirmations(connection.broker.journal, connection.number, alone=False)
+        self.confirmations.throttle = _ReadsOn(self)
         self.replies: Replies = Replies(channel, self.confirmations, connection.broker)
         self.subject: Subject = subject
         self.name: str = asked.name
@@ -209,6 +227,7 @@ class CoreSession(Bearer):
         outlet = connection.outlet
         self.connection = connection
         self.number = connection.number
+        self.confirmations.owner = connection.number
         self.peer = connection.peer
         self.channel.attach(outlet, connection.encoder)
         self.outlet = outlet

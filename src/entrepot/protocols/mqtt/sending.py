@@ -72,6 +72,9 @@ class Sending:
         packet_id = reader.packet_id
         state = self.state
         if qos == 2 and int(packet_id) in state.received:  # it came again: its message is here
+            mirrors = self.session.broker.mirrors
+            if mirrors is not None:
+                mirrors.again(self.session.number, "")
             self.session.confirmations.ask(_Received(self, packet_id))
             return
         if qos > 0 and self.waiting + len(state.received) >= self.options.receive_maximum:
@@ -95,7 +98,8 @@ class Sending:
             self._refuse(error, qos, packet_id)
             return
         if qos == 1:
-            if not stored and self.session.confirmations.waiting == 0:
+            confirmations = self.session.confirmations
+            if not stored and confirmations.waiting == 0 and not confirmations.owes():
                 self.session.say(acknowledgement(PUBACK, packet_id, reader.version, self._code(target)))
             else:
                 self.waiting += 1

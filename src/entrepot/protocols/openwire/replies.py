@@ -86,7 +86,7 @@ class Replies:
         """Answer ``command`` if it asked for that: at once, or when all of it is on disk."""
         if command.response_required:
             response = Response(correlation_id=command.command_id)
-            if on_disk:
+            if on_disk or self.confirmations.owes():
                 self.confirmations.ask(Reply(self, response))
             else:
                 self.write(response)

@@ -193,7 +193,7 @@ class Sending:
     def _answer_sent(self, response: Response, verdict: int, durable: bool, target: Target) -> None:
         """Answer with ``response`` as what `BrokerCore.send` said allows."""
         replies = self.replies
-        reply = Reply(replies, response) if durable else None
+        reply = Reply(replies, response) if durable or replies.confirmations.owes() else None
         if verdict == BLOCKED:
             self.session.be_patient().hold(HeldReply(replies, response, reply), target)
         elif reply is not None:

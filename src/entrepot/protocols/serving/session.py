@@ -30,15 +30,30 @@ from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.security.directory import Subject
 from entrepot.core.security.logins import Knock
 from entrepot.core.sending.loans import LOAN_FREE, LOAN_LAST, Loan
-from entrepot.protocols.serving.confirmations import Confirmations
+from entrepot.protocols.serving.confirmations import Confirmations, Throttle
 from entrepot.protocols.serving.life import END, ENDED, ENTER, LEAVE, LEAVING, LEFT, OPENING, PART, following
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.serving.patience import Patience
-from entrepot.protocols.session import NEVER, Session, Shell
+from entrepot.protocols.session import NEVER, STOP_MIRROR, Session, Shell
 from entrepot.protocols.turns import SessionRest
 
 Said = TypeVar("Said")
 NOBODY: Final = Subject("")  # who has not connected yet
+
+
+class ReadsOn(Throttle):
+    """Lets a connection be read, or not, as its answers wait for other brokers."""
+
+    def __init__(self, session: Session) -> None:
+        self.session: Session = session
+
+    def stop(self) -> None:
+        """Read nothing more."""
+        self.session.stop_reading(STOP_MIRROR)
+
+    def go_on(self) -> None:
+        """Read on."""
+        self.session.read_on(STOP_MIRROR)
 
 
 class Tenure(ClientHolder):
@@ -85,10 +100,11 @@ class ServerSession(Session):
         self.refused: str = ""  # why we ended it
         self.last_delivered: i64 = UNKNOWN_DELIVERED  # what its end says of what it holds (`Queue.detach`)
         self.outlet: Outlet = Outlet(self, high)
-        self.confirmations: Confirmations = Confirmations(broker.journal)
+        self.confirmations: Confirmations = Confirmations(broker.journal, number)
+        self.confirmations.throttle = ReadsOn(self)
         self.patience: Patience | None = None
         self.loan: Loan = Loan(broker.memory)
-        self.rest: SessionRest = SessionRest(shell)
+        self.rest: SessionRest = SessionRest(shell, number)
         self.connect_timeout_ms: i64 = connect_timeout_ms
         self.opened: i64 = broker.now
         self.heard: i64 = broker.now

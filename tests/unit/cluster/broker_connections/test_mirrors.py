@@ -7,6 +7,7 @@ import random
 import pytest
 
 from entrepot.base.compiled import is_compiled
+from entrepot.base.errors import EntrepotError
 from entrepot.cluster.broker_connections.calls import Calls
 from entrepot.cluster.broker_connections.options import MirrorOptions
 from entrepot.cluster.broker_connections.outlook import outlook
@@ -14,6 +15,7 @@ from entrepot.cluster.broker_connections.telling import Telling
 from entrepot.cluster.carrying.parking import PARKED
 from entrepot.config.founding import OF_EVENTS
 from entrepot.core.addressing.definition import QueueDefinition
+from entrepot.core.mirrors.answers import GONE_MOST
 from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN, note
 from entrepot.core.mirrors.removing import ATTEMPTS, NEAR, PAUSE_MS
 from entrepot.core.operators.upkeep import Progress, purge
@@ -23,6 +25,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.mirroring import event_of
 from entrepot.protocols.amqp.convert import message_of
 from entrepot.protocols.amqp.server import AmqpServerSession
+from entrepot.protocols.serving.confirmations import HELD_MOST, Confirmation, Confirmations, Throttle
 from kit import Rig
 from mirror_bugs import BUGS, planted
 
@@ -302,10 +305,10 @@ def test_who_said_something_is_not_told_it_though_it_was_not_met_before() -> Non
     mirrored.send("a")
     (message,) = mirrored.near.queue("Q").backlog.references()
     far = mirrored.far.broker.ids.node.uuid_text
-    mirrored.telling.acting = far
+    mirrored.telling.acting = mirrored.telling.doer = far
     mirrored.near.broker.queues.create(QueueDefinition(name="N", address="N"))
     mirrored.near.broker.queues.delete(mirrored.near.queue("N"), "it was said there")
-    mirrored.telling.acting = ""
+    mirrored.telling.acting = mirrored.telling.doer = ""
     note(message.message, far, 7, message.number)
     mirrored.send("b", to="N2")
     assert mirrored.told() > 3
@@ -367,6 +370,212 @@ def test_what_is_of_this_broker_alone_and_what_passes_is_not_told() -> None:
     mirrored.send("a", to="$.own")
     mirrored.send("a", to="t")
     assert mirrored.near.queue(EVENTS).accepted == before
+
+
+class Waits(Confirmation):
+    """An answer that is noted."""
+
+    def __init__(self, of: Confirmations, given: list[str], name: str) -> None:
+        super().__init__(of)
+        self.given = given
+        self.name = name
+
+    def give(self) -> None:
+        self.given.append(self.name)
+
+    def refuse(self, error: EntrepotError) -> None:
+        self.given.append(f"not {self.name}")
+
+
+class InStep(Mirrored):
+    """Answers wait for the other side."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(sync=True, **options)
+        self.given: list[str] = []
+        self.clients: dict[int, Confirmations] = {}
+
+    def client(self, number: int) -> Confirmations:
+        return self.clients.setdefault(number, Confirmations(self.near.broker.journal, number))
+
+    def ask(self, number: int, name: str) -> None:
+        self.client(number).ask(Waits(self.client(number), self.given, name))
+
+    def publish(self, number: int, *bodies: str, to: str = "Q", durable: bool = True) -> None:
+        """Send as the connection ``number``, which wants an answer to each."""
+        broker = self.near.broker
+        target = broker.target(names.parse(to, names.ANYCAST))
+        for body in bodies:
+            message = message_of(octets_of(body, durable), broker.wall).message
+            message.address = target.name
+            message.origin = number
+            broker.send(message, target)
+            self.ask(number, body)
+        self.run()
+
+
+def test_who_sends_is_answered_when_the_other_side_has_it() -> None:
+    mirrored = InStep()
+    mirrored.publish(7, "a")
+    assert mirrored.given == ["a"]
+    mirrored.deafen()
+    mirrored.publish(7, "b", "c")
+    assert mirrored.given == ["a"]
+    assert mirrored.telling.waiting() == 2
+    assert mirrored.connection.report(mirrored.near.now)["answers_waiting"] == 2
+    (row,) = outlook(mirrored.connector, "Q", now=mirrored.near.now)
+    assert "2 answers to clients wait for that (sync)" in str(row["text"])
+    mirrored.cut()
+    mirrored.pass_ms(1_100)
+    assert mirrored.given == ["a", "b", "c"]
+    assert mirrored.bodies(mirrored.far) == ["a", "b", "c"]
+    assert mirrored.telling.waiting() == 0
+    assert mirrored.telling.answers.owing == {}
+
+
+def test_what_is_not_mirrored_waits_for_nobody_and_no_answer_overtakes_another_one() -> None:
+    mirrored = InStep(address_filter="!plain")
+    mirrored.deafen()
+    mirrored.publish(7, "a")
+    mirrored.publish(8, "b", to="plain")
+    mirrored.publish(7, "c", to="plain")
+    assert mirrored.given == ["b"]
+    mirrored.cut()
+    mirrored.pass_ms(1_100)
+    assert mirrored.given == ["b", "a", "c"]
+
+
+def test_a_message_that_is_not_persistent_waits_too() -> None:
+    mirrored = InStep()
+    mirrored.deafen()
+    assert not mirrored.client(7).owes()
+    mirrored.publish(7, "a", durable=False)
+    assert mirrored.client(7).owes()
+    assert not mirrored.client(8).owes()
+    assert mirrored.given == []
+
+
+def test_who_acknowledges_is_answered_when_the_other_side_knows() -> None:
+    mirrored = InStep()
+    mirrored.publish(7, "a", "b")
+    mirrored.deafen()
+    mirrored.near.reader("queue://Q", origin=9).ack(1)
+    mirrored.ask(9, "taken")
+    mirrored.run()
+    assert mirrored.given == ["a", "b"]
+    mirrored.cut()
+    mirrored.pass_ms(1_100)
+    mirrored.pass_ms(1_100)
+    assert mirrored.given == ["a", "b", "taken"]
+    assert mirrored.bodies(mirrored.far) == ["b"]
+
+
+def test_who_says_again_what_is_here_is_not_answered_before_the_other_side_has_it() -> None:
+    mirrored = InStep()
+    mirrored.deafen()
+    mirrored.publish(7, "a")
+    mirrored.client(7).end()  # it never heard of it, and comes again
+    mirrored.telling.again(8, "Q")
+    mirrored.ask(8, "again")
+    mirrored.run()
+    assert mirrored.given == []
+    mirrored.cut()
+    mirrored.pass_ms(1_100)
+    assert mirrored.given == ["again"]
+
+
+def test_one_with_very_many_answers_that_wait_is_read_no_further() -> None:
+    mirrored = InStep()
+    stops: list[bool] = []
+
+    class Reading(Throttle):
+        def stop(self) -> None:
+            stops.append(True)
+
+        def go_on(self) -> None:
+            stops.append(False)
+
+    mirrored.deafen()
+    mirrored.client(7).throttle = Reading()
+    for _ in range(HELD_MOST + 1):
+        mirrored.publish(7, "a")
+    assert stops == [True]
+    mirrored.cut()
+    mirrored.pass_ms(1_100)
+    assert stops == [True, False]
+    assert mirrored.given == ["a"] * (HELD_MOST + 1)
+
+
+def test_answers_of_those_that_are_gone_are_not_kept() -> None:
+    mirrored = InStep()
+    mirrored.deafen()
+    for number in range(1, 400):
+        mirrored.publish(number, "a")
+        mirrored.client(number).end()
+    assert mirrored.telling.waiting() == 0
+    assert len(mirrored.telling.answers._held) <= 2 * GONE_MOST + 1
+    assert mirrored.telling.answers.owing == {}
+
+
+@pytest.mark.parametrize("how", ["purged", "deleted", "taken out of the file"])
+def test_nobody_waits_for_what_is_never_told(how: str) -> None:
+    mirrored = InStep()
+    mirrored.deafen()
+    mirrored.publish(7, "a")
+    assert mirrored.given == []
+    if how == "purged":
+        mirrored.cut()  # what is on its way is not purged
+        purge(mirrored.near.broker, EVENTS, Progress())
+    elif how == "deleted":
+        mirrored.near.broker.queues.delete(mirrored.near.queue(EVENTS), "an operator")
+    else:
+        mirrored.telling.follow({})
+    mirrored.near.turn()
+    mirrored.run()
+    assert mirrored.given == ["a"]
+
+
+def test_a_mirror_that_is_not_durable_forgets_with_its_broker_what_was_not_told() -> None:
+    mirrored = Mirrored(durable=False)
+    mirrored.send("a")
+    mirrored.cut()
+    mirrored.send("b")
+    assert not mirrored.near.queue(EVENTS).durable
+    mirrored.again("kill")
+    mirrored.start()
+    mirrored.send("c")
+    assert mirrored.bodies(mirrored.near) == ["a", "b", "c"]
+    assert mirrored.bodies(mirrored.far) == ["a", "c"]
+
+
+def test_what_happens_in_a_ring_is_done_once() -> None:
+    """What another broker tells of something that was done here first is no news."""
+    mirrored = Mirrored()
+    own = mirrored.far.broker.ids.node.uuid_text
+    mirrored.send("a")
+    (message,) = mirrored.near.queue("Q").backlog.references()
+    events = [
+        event_of("createQueue", "N", "N", '{"name": "N", "address": "N"}', doer=own),
+        event_of("postAck", "Q", "Q", int(message.number), doer=own),
+        event_of("deleteQueue", "Q", "Q", "Q", doer=own),
+    ]
+    for event in events:
+        mirrored.telling.tell(mirrored.telling.mirrors[0], event)
+    mirrored.run()
+    assert mirrored.told() == 0
+    assert "N" not in mirrored.far.broker.table.queues
+    assert mirrored.bodies(mirrored.far) == ["a"]
+
+
+def test_who_did_it_first_is_passed_on() -> None:
+    mirrored = Mirrored()
+    mirrored.telling.acting, mirrored.telling.doer = "second", "first"
+    mirrored.near.broker.queues.create(QueueDefinition(name="N", address="N"))
+    mirrored.telling.acting = mirrored.telling.doer = ""
+    (link,) = links(mirrored)
+    assert link["peer_id"] != "first"
+    mirrored.run()
+    assert "N" in mirrored.far.broker.table.queues
 
 
 def walk(seed: int) -> None:

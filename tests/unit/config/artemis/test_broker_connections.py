@@ -87,8 +87,7 @@ def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -
         (text(attributes='uri="tcp://far:x" name="A"'), "this is no port"),
         (text("<sender/>"), "the sender means nothing"),
         (text('<sender queue-name="q" address-match="a"/>'), "the sender means a queue and a pattern"),
-        (text('<mirror sync="true"/>'), "sync"),
-        (text('<mirror durable="false"/>'), "durable"),
+        (text('<mirror sync="perhaps"/>'), "sync"),
         (text('<mirror queue-creation="perhaps"/>'), "queue-creation"),
         (text(fed("<remote-queue-policy name='r'><transformer/></remote-queue-policy>")), "a Java class"),
         (text(fed("<local-address-policy name='r' max-hops='-1'/>")), "max-hops is -1"),
@@ -168,6 +167,7 @@ def test_a_mirror_is_as_it_is_written() -> None:
     made = entry('<mirror message-acknowledgements="false" queue-removal="false" address-filter="eu,!eu.uk"/>').mirror
     assert made == MirrorOptions(acknowledgements=False, removal=False, address_filter="eu,!eu.uk")
     assert entry('<mirror sync="false" durable="true"/>').mirror == MirrorOptions()
+    assert entry('<mirror sync="true" durable="false"/>').mirror == MirrorOptions(sync=True, durable=False)
     tunnel = read(document(text('<mirror><property key="tunnel-core-messages" value="true"/></mirror>')))
     assert any("as messages of AMQP" in what for what in said(tunnel, Severity.NOTE))
 

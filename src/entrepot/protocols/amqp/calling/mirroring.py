@@ -18,6 +18,7 @@ from entrepot.protocols.amqp.mirroring import (
     BROKER_ID,
     CAPABILITY,
     DESTINATION,
+    DOER,
     EVENT,
     MESSAGE_ID,
     QUEUE,
@@ -100,8 +101,11 @@ def header_end(octets: bytes) -> i64:
     return i64(4) if code == 0x45 else scan(octets).header_end
 
 
-def event_of(kind: str, address: str, queue: str, body: str | int, origin: str = "") -> bytes:
-    """Return the octets of an event. ``origin``: of the message that it is about, "" for this broker."""
+def event_of(kind: str, address: str, queue: str, body: str | int, origin: str = "", doer: str = "") -> bytes:
+    """Return the octets of an event. ``origin``: of the message that it is about, "" for this broker.
+
+    ``doer``: the broker where it happened, "" for this one.
+    """
     out = BytesWriter()
     write_header(out, Header(durable=True))
     said: dict[str, object] = {EVENT: symbol(kind), ADDRESS: address}
@@ -109,12 +113,14 @@ def event_of(kind: str, address: str, queue: str, body: str | int, origin: str =
         said[QUEUE] = queue
     if origin:
         said[BROKER_ID] = origin
+    if doer:
+        said[DOER] = doer
     write_table(out, MESSAGE_ANNOTATIONS, said, True)
     put_descriptor(out, VALUE)
     write_value(out, body)
     return out.getvalue()
 
 
-def acknowledgement(address: str, queue: str, number: int, origin: str) -> bytes:
+def acknowledgement(address: str, queue: str, number: int, origin: str, doer: str = "") -> bytes:
     """Return the event that a message has left ``queue``."""
-    return event_of(ACKNOWLEDGED, address, queue, number, origin)
+    return event_of(ACKNOWLEDGED, address, queue, number, origin, doer)

@@ -153,7 +153,7 @@ class Intake:
         self.draws: dict[int, Draw] = {}  # by the number of the consumer
         self.received: i64 = 0
         self.duplicates: i64 = 0
-        self.confirmations: Confirmations = Confirmations(broker.journal)
+        self.confirmations: Confirmations = Confirmations(broker.journal, origin)
         self._arriving: Arriving = Arriving()
         self._touched: dict[int, Draw] = {}  # something came from them in this chunk
         self._holding: Holding = Holding(broker, origin)
@@ -175,7 +175,7 @@ class Intake:
             draw.state = GONE
             self.cut(draw)
         self.confirmations.end()
-        self.confirmations = Confirmations(self.broker.journal)
+        self.confirmations = Confirmations(self.broker.journal, self.origin)
         self._holding.forget()
         self._held = 0
 
