@@ -25,8 +25,9 @@ from entrepot.core.records import KIND_DUPLICATE
 from entrepot.ha.follower import Follower
 from entrepot.ha.lease import BACKUP, PRIMARY
 from entrepot.ha.standing import Standing
-from entrepot.simulation.copies import NUMBER_SHIFT, Copy, Primary
+from entrepot.simulation.copies import Copy, Primary
 from entrepot.simulation.hosted_ledger import OneStore
+from entrepot.simulation.producing import NUMBER_SHIFT
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.shelves import SimulatedShelf
 from entrepot.simulation.told import Told
