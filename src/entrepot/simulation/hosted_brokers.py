@@ -12,7 +12,7 @@ bindings, its bridges over CORE, its notes in the journal, nor a target that cha
 `tests/shell/test_pair_scale_down.py`, with their host in `test_colocated.py`. Of the product here are the lease, the
 replication, the journal, and who hosts. Why a model: the product's drain moves the queues of a whole broker over
 sessions of CORE, and a broker here is a journal with a list of messages. With whole brokers each seed would be one of
-`--clusters` with a lease and copies around it, a hundred times the events; what only both together can show is how ids
+`--clusters` with a lease and copies around it, which nobody has built; what only both together can show is how ids
 outlive giver, host and target, and that is the journal's, which is here.
 """
 
