@@ -171,7 +171,7 @@ class Node:
                 self._hosting.attach(self._run, self.ask_to_stop, partial(stand_in, self.made))
                 await self._hosting.open()
             elif self.standby is not None:
-                self.standby.waiting.serve(lambda at: self._run(partial(stand_in, self.made, at)))
+                self.standby.tell_clients(lambda at: self._run(partial(stand_in, self.made, at)))
             await listen(self)
         except BaseException as error:
             if self.standby is not None:

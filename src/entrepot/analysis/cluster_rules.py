@@ -296,8 +296,12 @@ def pairs(network: Network) -> Iterator[Issue]:
     parts = [(number, member, member.part) for number, member in enumerate(network.members) if member.part is not None]
     for number, member, part in parts:
         if part.replicates and member.clustering is None:
-            what = f"{member.name} replicates, and has no cluster connection to find its partner by"
-            yield Issue(Severity.ERROR, part.spot, what, "add a cluster-connection")
+            what = (
+                f"{member.name} replicates, and has no cluster connection: clients of CORE are not told who takes over"
+            )
+            yield Issue(
+                Severity.WARNING, part.spot, what, "add a cluster-connection; the pair itself is told by --peer"
+            )
         if len(network.nodes[network.node_of(number)].members) > 1 or len(parts) < 2:
             continue
         others = [(other, said) for _, other, said in parts if said.backup != part.backup]

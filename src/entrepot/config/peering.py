@@ -152,6 +152,7 @@ class PartEntry(Struct, frozen=True, kw_only=True):
     """The HA policy of Artemis: which broker of a pair it is. ``replicates``: it copies the store, and shares none.
 
     ``peers``: primaries with this id take turns (coordination-id). ``quorum``: votes that are asked for, -1 for half.
+    ``cluster``: name of the cluster connection that an Artemis finds its partner by, "" for the first.
     """
 
     backup: bool
@@ -160,6 +161,7 @@ class PartEntry(Struct, frozen=True, kw_only=True):
     at: Position
     peers: str = ""
     quorum: int = -1
+    cluster: str = ""
 
 
 class AccountsEntry(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from entrepot.base.errors import Fault, InvalidOption
 from entrepot.ha.failback import Heard
 from entrepot.ha.lease import BACKUP, PRIMARY, Grant, Precedence, Record, Rules, Tenure, Watch, patience, refuse_twin
 from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.proposals import Named, Proposals, Recorded
 from entrepot.ha.standing import Standing
 
 LOOK_EVERY: Final[Duration] = 100 * MILLISECOND
@@ -197,46 +198,7 @@ class GiveBack:
     """The primary asks for its store: stop, and release."""
 
 
-class Recorded:
-    """What was proposed with ``serial`` stands in the record, and nothing that was proposed before can any more."""
-
-    def __init__(self, serial: int) -> None:
-        self.serial: Final = serial
-
-
-Effect = Look | Recall | Swap | Sleep | Won | Lost | AskBack | Heed | GiveBack | Recorded
-
-
-class Proposals:
-    """Who shall be eligible, as the broker has it, the last renewal carried it, and the record is known to say."""
-
-    def __init__(self) -> None:
-        self.wanted: tuple[int, dict[str, int]] = (0, {})
-        self.sent = 0
-        self.recorded = 0
-
-    def propose(self, serial: int, eligible: dict[str, int]) -> None:
-        """Have ``eligible`` in the record; wake the candidate then. May be called by another thread."""
-        self.wanted = (serial, eligible)
-
-    @property
-    def open(self) -> bool:
-        """Say whether the record is to be changed."""
-        return self.wanted[0] != self.recorded
-
-    def send(self, mine: Record) -> None:
-        """The record is put into the lock."""
-        serial, eligible = self.wanted
-        if serial:
-            mine.eligible = eligible
-            self.sent = serial
-
-    def answered(self) -> list[Effect]:
-        """The record stands there."""
-        if self.sent == self.recorded:
-            return []
-        self.recorded = self.sent
-        return [Recorded(self.sent)]
+Effect = Look | Recall | Swap | Sleep | Won | Lost | AskBack | Heed | GiveBack | Recorded | Named
 
 
 class Candidate:
@@ -531,7 +493,7 @@ class Candidate:
             self._move(Signal.LOSE)
             return [Lost()]
         self._move(Signal.DONE)
-        recorded = self.proposals.answered()
+        recorded = self.proposals.answered(self.mine)
         would = self.options.allow_failback or self.options.drains  # who serves nobody has no reason to keep a store
         heeds = self.options.part == BACKUP and would and not self.gave_back
         until = now if self.proposals.open else self.tenure.deadline()  # it was made while the lock was asked

@@ -90,6 +90,7 @@ class Follower:
         self.owes: Instant = -1  # since when it owes the answer to a sync
         self.pinged: Instant = now
         self.since: Instant = -1  # it is in sync since then
+        self.owns = False  # the store is its broker's, by the configuration
         self.gives_back = False  # it would give the store back to who is primary by the configuration
         self.connectors: Mapping[str, str] = {}  # where clients of CORE find it when it serves, by cluster connection
         self.allowed = 0.0
@@ -106,6 +107,7 @@ class Follower:
 
     def introduced(self, facts: Mapping[str, Any]) -> None:
         """Take what its greeting says of its broker; of what an older one does not say, the default stands."""
+        self.owns = facts.get("owns") is True
         self.gives_back = facts.get("gives_back") is True
         said = facts.get("connectors")
         if isinstance(said, dict):

@@ -265,7 +265,8 @@ class Rules:
 class Precedence:
     """The challenger's side: clients were sent to one who waits, and dial no other. So he is let go first.
 
-    He may be dead, too, so nobody waits for him longer than for `PRECEDENCE`. ``me``: as an heir is named.
+    He may be dead, too, so nobody waits for him longer than for `PRECEDENCE`; nor at all where the record does not call
+    his copy of a replicated store eligible. ``me``: as an heir is named.
     """
 
     def __init__(self, me: str) -> None:
@@ -277,6 +278,8 @@ class Precedence:
         """Say whether the free ``record`` is for another first; ``now`` is after it was read."""
         if record is None or record.heir in ("", self._me) or record.reserved not in ("", Rules.OTHERS):
             return False  # clients know nobody, or this one; or it is the primary's anyhow
+        if record.eligible and record.heir not in record.eligible:
+            return False  # he was not in sync any more
         whose = (record.instance, record.epoch, record.heir)
         if whose != self._whose:
             self._whose, self._since = whose, now

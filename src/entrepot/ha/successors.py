@@ -1,18 +1,23 @@
-"""Which of those who wait for a shared store clients are told of, from notes that they leave (artemis.md 1.22). No I/O.
+"""Which of those who wait for a store clients are told of (artemis.md 1.22). No I/O.
+
+Who waits for a shared store leaves notes (`Roll`); of replicas their primary knows which are in sync (`heir_of`).
 
 A note counts while it changes, by the master's clock alone: what was left by somebody who is gone never does, and what
 changed last `FRESH` ago counts no more. Whom clients know stays while he waits: each change is told to all of them.
 
 Who waits looks on as well: clients of a new master are told at once who is next, and not only when it has seen a note
-change. Since they dial nobody else, the lock says whom they know (`Record.heir`), and others let him go first.
+change. Whose store it is goes before others: a backup gives it back to him. Since clients dial nobody else, the lock
+says whom they know (`Record.heir`), and others let him go first. It says so before they are told (`Telling`): a master
+that ends in between would be succeeded by one whom they do not know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from entrepot.base.environment import SECOND, Duration, Instant
+from entrepot.ha.follower import Follower
 
 SAY_EVERY: Final[Duration] = SECOND
 LOOK_EVERY: Final[Duration] = SECOND
@@ -27,11 +32,12 @@ Connectors = Mapping[str, str]
 
 
 class Note(NamedTuple):
-    """What stands in one note. ``said``: how often it was written."""
+    """What stands in one note. ``said``: how often it was written; ``owns``: the store is his, by the configuration."""
 
     who: str
     said: int
     connectors: Connectors
+    owns: bool = False
 
 
 class Saying:
@@ -87,18 +93,46 @@ class Roll:
             self._seen[name] = _Seen(note, at, fresh=seen is not None)
 
     def _choose(self, waiting: list[str]) -> str:
-        return self.first if self.first in waiting else min(waiting, default="")
+        """Whose store it is goes before all: it is given back to him, and clients must know him by then."""
+        owners = [name for name in waiting if self._seen[name].note.owns]
+        among = owners or waiting
+        return self.first if self.first in among else min(among, default="")
+
+
+def heir_of(in_sync: Sequence[Follower], before: str) -> Follower | None:
+    """Return the replica that clients are told of, None for none; ``before``: the copy that it was until now.
+
+    Whose store it is goes before all: it is given back to him, and clients must know him by then. Else who was named
+    stays so while he is in sync.
+    """
+    known = [each for each in in_sync if each.connectors]
+    owners = [each for each in known if each.owns]
+    among = owners or known
+    return next((each for each in among if each.copy == before), among[0] if among else None)
 
 
 class Telling:
-    """What clients were told of last."""
+    """Whom clients are to be told of, and what they were told of last.
+
+    A look says who it shall be (`found`); the lock is asked to name him, and when it does (`named`) so are clients.
+    """
 
     def __init__(self) -> None:
+        self.heir = ""
+        """As the record is to name him, "" for nobody."""
         self.who = ""
         self.known: Connectors = {}
+        self._note: Note | None = None
 
-    def news(self, note: Note | None) -> bool:
-        """Take what a look found; say whether clients are to be told of `known`."""
+    def found(self, heir: str, note: Note | None) -> None:
+        """A look found that ``heir`` is next, by ``note``; None for nobody."""
+        self.heir, self._note = heir, note
+
+    def news(self, named: str) -> bool:
+        """Say whether clients are to be told of `known`, where the record names ``named``."""
+        if named != self.heir:
+            return False  # whom the last look found is not named yet
+        note = self._note
         self.who = "" if note is None else note.who
         connectors: Connectors = {} if note is None else note.connectors
         if connectors == self.known:

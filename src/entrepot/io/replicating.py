@@ -16,9 +16,11 @@ from entrepot.base.errors import AddressInUse, EntrepotError, ProtocolViolation,
 from entrepot.ha.failback import Returns
 from entrepot.ha.follower import Fetched, Follower, Host, Link
 from entrepot.ha.mirror import Mirror
+from entrepot.ha.proposals import Named, Recorded
 from entrepot.ha.replication import Replication, facts_of, settled
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.stream import FRAME_MAX, HELLO, PROOF, REFUSED, Frame, encode
+from entrepot.ha.successors import Note, Telling, heir_of
 from entrepot.io.disk import Disk
 from entrepot.io.leases import now, wall
 from entrepot.io.replica_wire import NONCE, PROVE_WITHIN, Wire, contexts, place_of, proof
@@ -181,7 +183,7 @@ class Hosting(Host):
         )
         self.returns: Final = Returns(standing, allowed=standby.options.allow_failback)
         self._withheld = False  # that it is was said
-        self._successor: Mapping[str, str] = {}  # where clients were told to go on
+        self._telling: Final = Telling()
         self._place: Final = place_of(options.listen)
         self._tls: Final = contexts(options)
         self._disk: Final = disk
@@ -202,7 +204,7 @@ class Hosting(Host):
         """Be there for replicas. Raises AddressInUse."""
         standby, loop = self.standby, asyncio.get_running_loop()
         self.run(partial(self.replication.begin, standby.tenure.epoch, dict(standby.mine.eligible), now()))
-        standby.recorded = lambda serial: self.run(partial(self.replication.recorded, serial))
+        standby.answered = lambda effect: self.run(partial(self._answered, effect))
         standby.about = self.facts
         standby.successor = lambda: bool(self.replication.pieces.in_sync)
         standby.would_return = self._would_return
@@ -226,12 +228,21 @@ class Hosting(Host):
     def _look(self) -> None:
         """Time goes by; and who would take over may be another one."""
         self.replication.tick(now())
-        heir = next((each for each in self.replication.pieces.in_sync if each.connectors), None)
-        successor = {} if heir is None else heir.connectors
-        self.standby.mine.heir = "" if heir is None else heir.copy
-        if successor != self._successor:
-            self._successor = successor
-            self.stands_in(successor)
+        telling = self._telling
+        heir = heir_of(self.replication.pieces.in_sync, telling.heir)
+        telling.found("" if heir is None else heir.copy, None if heir is None else Note(heir.name, 0, heir.connectors))
+        self._named(self.standby.name(telling.heir))
+
+    def _answered(self, effect: Recorded | Named) -> None:
+        if isinstance(effect, Recorded):
+            self.replication.recorded(effect.serial)
+        else:
+            self._named(effect.heir)
+
+    def _named(self, heir: str) -> None:
+        """The record names ``heir``: clients may be told."""
+        if self._telling.news(heir):
+            self.stands_in(self._telling.known)
 
     async def finish(self) -> None:
         """The store is closed: let replicas have the end of it, and let go."""

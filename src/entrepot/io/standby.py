@@ -29,7 +29,6 @@ from entrepot.ha.candidate import (
     Lost,
     Memory,
     Recall,
-    Recorded,
     Sleep,
     State,
     Swap,
@@ -37,7 +36,9 @@ from entrepot.ha.candidate import (
 )
 from entrepot.ha.lease import PRIMARY, Grant, Record, Rules
 from entrepot.ha.options import FILE_LOCKER, SharedStoreOptions
+from entrepot.ha.proposals import Named, Recorded
 from entrepot.ha.role import Role, RoleCore, Signal
+from entrepot.ha.successors import Connectors
 from entrepot.io.failback import Asked, Asking
 from entrepot.io.leases import FileLock, Lock, me, now, wall
 from entrepot.io.ledger import Ledger, highest_epoch
@@ -86,7 +87,7 @@ class Standby:
         self.ledger: Final = Ledger(place)
         if self.copy is not None:
             self.copy.kept_aside = lambda epoch, what: self.ledger.note("kept aside", self.mine, epoch, what)
-        self.recorded: Callable[[int], None] = lambda serial: None
+        self.answered: Callable[[Recorded | Named], None] = lambda effect: None  # on the loop
         self.about: Callable[[], dict[str, Any]] = dict  # what is to be said of replication
         self.more: Final[dict[str, Callable[[], dict[str, object]]]] = {}  # that the status page says, by name
         self.successor: Callable[[], bool] = lambda: False  # of a replicated store: whether a replica is in sync
@@ -95,7 +96,8 @@ class Standby:
         self.asked_back: Callable[[str], None] = lambda why: None
         self._asking: Final = Asking(directory, self.mine)
         self._asked: Final = Asked(directory)
-        self.waiting: Final = Waiting(directory, self.mine, options.connectors if self.copy is None else {})
+        told = options.connectors if self.copy is None else {}
+        self.waiting: Final = Waiting(directory, self.mine, told, owns=options.part == PRIMARY)
         self.grant: Grant | None = None
         self.since = wall()
         self._wake = threading.Event()
@@ -196,9 +198,20 @@ class Standby:
         self._lock.close()
 
     def propose(self, serial: int, eligible: dict[str, int]) -> None:
-        """Have ``eligible`` in the record of the lock, at once; `recorded` is called, on the loop, when it is."""
+        """Have ``eligible`` in the record of the lock, at once; `answered` is told `Recorded` when it is."""
         self.candidate.proposals.propose(serial, eligible)
         self._wake.set()
+
+    def tell_clients(self, told: Callable[[Connectors], object]) -> None:
+        """It serves a shared store: ``told`` is called on the loop when another broker would take over."""
+        self.answered = self.waiting.answered
+        self.waiting.serve(self.name, told)
+
+    def name(self, heir: str) -> str:
+        """Have ``heir`` in the record, at once; return whom it names by now. `answered` is told `Named` then."""
+        if self.candidate.proposals.name(heir):
+            self._wake.set()
+        return self.candidate.proposals.named
 
     def facts(self) -> dict[str, Any]:
         """Return what the status page says. Times in ms."""
@@ -355,8 +368,8 @@ class Standby:
                     self._asking.ask()
             case Heed():
                 return candidate.asked(self._asked.look()) if self.copy is None else []
-            case Recorded():
-                self._tell(partial(self.recorded, effect.serial))
+            case Recorded() | Named():
+                self._tell(partial(self.answered, effect))
             case GiveBack():
                 self._tell(partial(self.asked_back, f"the primary asks for its store back: {self._asked.who}"))
             case _:

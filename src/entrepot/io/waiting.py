@@ -20,6 +20,7 @@ from typing import Final
 
 from entrepot.base.environment import SECOND, Instant
 from entrepot.ha.lease import Record
+from entrepot.ha.proposals import Named, Recorded
 from entrepot.ha.successors import LOOK_EVERY, Connectors, Note, Roll, Saying, Telling
 from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE
 
@@ -29,19 +30,24 @@ OCTETS_MAX: Final = 4096
 
 
 class Waits:
-    """The side of who waits. ``connectors``: none where no client would look for it, and then nothing is said."""
+    """The side of who waits. ``connectors``: none where no client would look for it, and then nothing is said.
 
-    def __init__(self, directory: Path, mine: Record, connectors: Connectors) -> None:
+    ``owns``: the store is this broker's, by the configuration.
+    """
+
+    def __init__(self, directory: Path, mine: Record, connectors: Connectors, *, owns: bool = False) -> None:
         self._folder: Final = directory / FOLDER
         self._mine: Final = mine
         self._connectors: Final = dict(connectors)
+        self._owns: Final = owns
         self._saying: Final = Saying()
 
     def say(self) -> bool:
         """Say that it waits, if that is due; return whether it was. A disk that cannot be written is told later."""
         if not self._connectors or not self._saying.due(monotonic_ns()):
             return False
-        text = json.dumps({"who": self._mine.name, "count": self._saying.count, "connectors": self._connectors})
+        facts = {"who": self._mine.name, "count": self._saying.count, "connectors": self._connectors}
+        text = json.dumps({**facts, **({"owns": True} if self._owns else {})})
         draft = self._folder / f".{self._mine.instance}"
         with suppress(OSError):
             self._folder.mkdir(mode=OWNER_DIRECTORY, exist_ok=True)
@@ -94,19 +100,19 @@ def _read(folder: Path) -> dict[str, Note]:
             with (folder / name).open("rb") as file:
                 facts = json.loads(file.read(OCTETS_MAX))
             connectors = {str(cluster): str(uri) for cluster, uri in facts["connectors"].items()}
-            found[name] = Note(str(facts["who"]), int(facts["count"]), connectors)
+            found[name] = Note(str(facts["who"]), int(facts["count"]), connectors, facts.get("owns") is True)
     return found
 
 
 class Successors:
     """Looks who waits, as long as this broker serves. ``told``: is called on the loop when that is somebody else.
 
-    ``mine``: the record of the lock, which says from its next renewal on whom clients know.
+    ``name``: asks the lock to name an heir, and returns whom it names by now; `named` is called when it does.
     """
 
-    def __init__(self, looking: Looking, mine: Record, told: Callable[[Connectors], object]) -> None:
+    def __init__(self, looking: Looking, name: Callable[[str], str], told: Callable[[Connectors], object]) -> None:
         self._looking: Final = looking
-        self._mine: Final = mine
+        self._name: Final = name
         self._told: Final = told
         self._loop: Final = asyncio.get_running_loop()
         self._ends: Final = threading.Event()
@@ -132,30 +138,41 @@ class Successors:
     def _found(self, note: Note | None, first: str) -> None:
         if self._ends.is_set():
             return
-        self._mine.heir = first
-        if self._telling.news(note):
+        self._telling.found(first, note)
+        self.named(self._name(first))
+
+    def named(self, heir: str) -> None:
+        """The lock names ``heir``: clients may be told."""
+        if not self._ends.is_set() and self._telling.news(heir):
             self._told(self._telling.known)
 
 
 class Waiting:
     """Both sides of one broker: it waits, and then it serves and looks who waits."""
 
-    def __init__(self, directory: Path, mine: Record, connectors: Connectors) -> None:
-        """``connectors``: none where no client is to be told, and then nothing is said and nobody looked for."""
-        self._mine: Final = mine
+    def __init__(self, directory: Path, mine: Record, connectors: Connectors, *, owns: bool = False) -> None:
+        """``connectors``: none where no client is to be told, and then nothing is said and nobody looked for.
+
+        ``owns``: see `Waits`.
+        """
         self._looking: Final = Looking(directory, mine.instance) if connectors else None
         self._successors: Successors | None = None
-        self.waits: Final = Waits(directory, mine, connectors)
+        self.waits: Final = Waits(directory, mine, connectors, owns=owns)
 
     def say(self) -> None:
         """It waits: say so if that is due, and look who else does. May hang with the disk."""
         if self.waits.say() and self._looking is not None:
             self._looking.look(monotonic_ns())
 
-    def serve(self, told: Callable[[Connectors], object]) -> None:
-        """It serves from now on: ``told`` is called when somebody else would take over."""
+    def serve(self, name: Callable[[str], str], told: Callable[[Connectors], object]) -> None:
+        """It serves from now on: ``told`` is called when somebody else would take over. ``name``: see `Successors`."""
         if self._looking is not None:
-            self._successors = Successors(self._looking, self._mine, told)
+            self._successors = Successors(self._looking, name, told)
+
+    def answered(self, effect: Recorded | Named) -> None:
+        """The lock says what was asked of it."""
+        if self._successors is not None and isinstance(effect, Named):
+            self._successors.named(effect.heir)
 
     def successor(self) -> str:
         """Return the name of the broker that clients are told of; "" for none."""

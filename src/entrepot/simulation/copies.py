@@ -11,61 +11,53 @@ from functools import partial
 from typing import Final, assert_never
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
-from entrepot.base.errors import CorruptJournal, EntrepotError, Refused
+from entrepot.base.errors import EntrepotError, Refused
 from entrepot.ha import candidate
 from entrepot.ha.failback import Returns
 from entrepot.ha.fence import LeaseFence
 from entrepot.ha.fitting import identity
-from entrepot.ha.follower import Fetched, Follower, Host
-from entrepot.ha.lease import EITHER, PRIMARY, Grant, LeaseOptions, Record
+from entrepot.ha.follower import Fetched, Follower
+from entrepot.ha.lease import EITHER, PRIMARY, Grant, LeaseOptions, Precedence, Record
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.proposals import Named, Recorded
 from entrepot.ha.replica import Replica, Store
 from entrepot.ha.replication import Replication
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import Standing, read_standing
 from entrepot.ha.stream import HELLO, REFUSED, Frames, greeting
+from entrepot.ha.successors import Note, Telling, heir_of
 from entrepot.journal.index import segment_range
 from entrepot.journal.inspect import Damage, damages
 from entrepot.journal.log import JournalCore, JournalOptions
 from entrepot.journal.ports import SCRATCH
-from entrepot.model.message import Message, language
-from entrepot.simulation.coinciding import is_copied, is_read_soon
 from entrepot.simulation.greeted import Greeted
+from entrepot.simulation.heir_bugs import CANDIDATES, HEIRS, NAMES_ANYBODY, PRECEDENCES, TELLINGS
 from entrepot.simulation.process_disk import ProcessDisk
+from entrepot.simulation.producing import Producer, Stock
 from entrepot.simulation.reads import Reads
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.replica_bugs import REPLICAS, REPLICATIONS, STANDINGS
 from entrepot.simulation.shared import LeaseThread, Process, Service, copied
-from entrepot.simulation.told import Told
 from entrepot.simulation.wires import End, Network, Wire
 from entrepot.simulation.world import World
 
-NUMBER_SHIFT: Final = 40
-LANGUAGE: Final = 201
 TICK: Final = 50 * MILLISECOND
-QUEUES: Final = 3
-SCRATCH_STEPS: Final = 8  # of 2 KiB: more than what is left of a segment
 
 
-class Scene:
+class Scene(Stock):
     """What the brokers of one store have around them, and whom they tell. `simulation/replicas.py` plays it."""
 
     def __init__(self, world: World, planted: str, *, label: str = "", network: Network | None = None) -> None:
         """``label``: before the names of its lots, where there are several stores; ``network``: that all have."""
-        self.world = world
+        super().__init__(world)
         self.planted = planted
         self.lease = LeaseOptions()
         self.options = ReplicationOptions()
         self.service = Service(world, world.lots(f"{label}service"))
         self.network = Network(world, world.lots("network")) if network is None else network
         self.copies: list[Copy] = []
-        self.producing = True
         self.trouble = True
-        self.coincide = False  # compactions wait for replicas that copy, and end while their files are read
-        self.damaged = False  # an octet of a primary's store was changed
-        self.settling: dict[int, bool] = {}  # messages whose settlement was asked for
-        self.bodies: dict[int, int] = {}  # large ones -> octets
 
     def swap(self, version: int, record: Record) -> int:
         """Put ``record`` into the lock if that is at ``version``; return its version then, else -1."""
@@ -77,9 +69,6 @@ class Scene:
 
     def begun(self, name: str, epoch: int, found: dict[int, int]) -> None:
         """A primary has read its store back."""
-
-    def promised(self, name: str, epoch: int, number: int, what: str) -> None:
-        """A broker confirms that it keeps a message, or that one is settled."""
 
     def seen_by(self, copy: Copy) -> list[Copy]:
         """Return whom a replica dials: one of them may be the primary."""
@@ -111,6 +100,16 @@ class Scene:
 
     def gives_back(self, giver: Copy, to: str) -> None:
         """A broker gives its store back to the copy ``to``."""
+
+    def tells(self, copy: Copy) -> bool:
+        """Say whether clients may be told of a broker: it has a place where they find it."""
+        return True
+
+    def chosen(self, primary: Primary, before: str) -> None:
+        """The lock of ``primary`` is asked to name another heir than ``before``."""
+
+    def named(self, copy: Copy, heir: str) -> None:
+        """Clients of ``copy`` are told that the copy ``heir``, "" for none, takes over."""
 
 
 class Copy(Process, Store):
@@ -265,14 +264,21 @@ class Lease(LeaseThread):
         self.copy: Final = copy
         self.all: Final = copy.all
         record = Record(name=copy.name, instance=f"{copy.name}{copy.life}", lease=self.all.lease.duration)
-        super().__init__(
-            copy, self.all.service, candidate.Candidate(record, self.all.sharing(copy.part), copy.standing)
-        )
+        planted = self.all.planted
+        made = CANDIDATES.get(planted, candidate.Candidate)
+        super().__init__(copy, self.all.service, made(record, self.all.sharing(copy.part), copy.standing))
+        self.candidate.precedence = PRECEDENCES.get(planted, Precedence)(copy.standing.copy)
 
     def propose(self, serial: int, eligible: dict[str, int]) -> None:
         """Have the record changed."""
         self.candidate.proposals.propose(serial, eligible)
         self.copy.later(self.copy.lots.skewed(MICROSECOND, MILLISECOND), self.wake)
+
+    def name(self, heir: str) -> str:
+        """Have ``heir`` in the record; return whom it names by now."""
+        if self.candidate.proposals.name(heir):
+            self.copy.later(self.copy.lots.skewed(MICROSECOND, MILLISECOND), self.wake)
+        return self.candidate.proposals.named
 
     def withdraw(self) -> None:
         """Want it no longer."""
@@ -295,9 +301,12 @@ class Lease(LeaseThread):
                     self.copy.won(effect.grant)
                 case candidate.Lost():
                     self.copy.lost(self.candidate.tenure.lost)
-                case candidate.Recorded():
+                case Recorded():
                     if self.copy.primary is not None:
                         self.copy.primary.replication.recorded(effect.serial)
+                case Named():
+                    if self.copy.primary is not None and self.copy.primary.open:
+                        self.copy.primary.named(effect.heir)
                 case candidate.AskBack() | candidate.Heed() | candidate.GiveBack():
                     pass
                 case _:
@@ -376,6 +385,7 @@ class Following:
         self.replica.expects = expects
         facts = self.replica.greeting(self.copy.name)
         facts.update(identity(self.all.options_of(self.copy.part)))
+        facts["connectors"] = {"copies": f"tcp://{self.copy.name}:61616"} if self.all.tells(self.copy) else {}
         send(greeting(HELLO, facts))
 
     def _send(self, wire: Wire, life: int, octets: bytes) -> None:
@@ -419,19 +429,17 @@ class Following:
         self._gone(why)
 
 
-class Primary(Host):
+class Primary(Producer):
     """A broker that serves: takes messages, settles some, tells its replicas."""
 
     def __init__(self, copy: Copy, epoch: int) -> None:
-        self.copy: Final = copy
-        self.all: Final = copy.all
-        self.epoch: Final = epoch
-        self.over = False
-        self.open = False
+        super().__init__(epoch)
+        self.copy: Copy = copy
+        self.all: Scene = copy.all
         self.mirror: Final = Mirror(copy.disk)
         made = REPLICATIONS.get(self.all.planted, Replication)
         store = copy.standing.store = self.all.identity(copy.standing)
-        self.replication: Final = made(
+        self.replication = made(
             self.mirror,
             self,
             self.all.options_of(copy.part),
@@ -440,11 +448,10 @@ class Primary(Host):
             store=store,
         )
         options = JournalOptions(node="node", segment_bytes=8192, epoch=epoch, segments_min=2, batch_bytes=2048)
-        self.journal: Final = JournalCore(self.mirror, options)
+        self.journal = JournalCore(self.mirror, options)
         self.journal.fence = LeaseFence(copy.lease.candidate.tenure, copy.now)
         self.returns: Final = self.all.returns(copy.standing)
-        self.numbers = 0
-        self.live: dict[int, int] = {}
+        self.telling: Final = TELLINGS.get(self.all.planted, Telling)()
         self._reads: Final = Reads(copy, copy.disk, lambda: self.open and not self.over)
         self.coincidences: Final = self.all.world.lots(f"coincidences/{copy.name}/{epoch}")
 
@@ -465,94 +472,34 @@ class Primary(Host):
         self.live = {number: queue for number, queue in found.messages.items() if self.all.is_live(number)}
 
     def tick(self) -> None:
-        """Time goes by."""
+        """Time goes by, and who would take over may be another one (`io/replicating.py`)."""
         self.replication.tick(self.copy.now())
+        telling = self.telling
+        of = self.replication.followers if self.all.planted == NAMES_ANYBODY else self.replication.pieces.in_sync
+        heir = HEIRS.get(self.all.planted, heir_of)(of, telling.heir)
+        before = telling.heir
+        telling.found("" if heir is None else heir.copy, None if heir is None else Note(heir.name, 0, heir.connectors))
+        if telling.heir != before:
+            self.all.chosen(self, before)
+        self.named(self.copy.lease.name(telling.heir))
 
-    # -- messages ------------------------------------------------------------------------------------------------------
-
-    def work(self) -> None:
-        """Take some messages, and let some be read; again and again."""
-        if self.over or not self.open:
-            return
-        lots, journal = self.copy.lots, self.journal
-        if self.all.coincide and self.all.producing and is_copied(self.replication):
-            for number in list(self.live)[:20]:
-                self._settle(number)
-            journal.flush()
-            self._compact()
-        if journal.refusal() is None and len(self.live) < 120 and self.all.producing:
-            for _ in range(lots.between(1, 4)):
-                self._store()
-        if self.all.producing:
-            for number in list(self.live)[: lots.between(0, 5)]:
-                if lots.chance(0.5):
-                    self._settle(number)
-        journal.flush()
-        if lots.chance(0.4) and self.all.producing:  # else a file may go in the moment in which all are compared
-            self._compact()
-            journal.flush()
-        self.copy.later(lots.skewed(MILLISECOND, 200 * MILLISECOND), self.work)
-
-    def _end_compaction(self) -> None:
-        """While a scratch file is read it gets its name, if the disk is quick."""
-        if self.over or not self.open:
-            return
-        for _ in range(SCRATCH_STEPS):
-            self._compact()
-        self.journal.flush()
-
-    def _compact(self) -> None:
-        if self.all.coincide and is_read_soon(self.replication):
-            return
-        try:
-            self.journal.compact(2048)
-        except CorruptJournal:
-            if not self.all.damaged:
-                raise
-            self.all.world.count("damage met by compaction")
-
-    def _store(self) -> None:
-        lots = self.copy.lots
-        self.numbers += 1
-        number = (self.epoch << NUMBER_SHIFT) + self.numbers
-        made = Message(language(LANGUAGE), "orders", lots.token(lots.skewed(10, 3000)))
-        made.number = number
-        made.durable = True
-        if lots.chance(0.05):
-            self._large(made, number)
-        queue = 1 + number % QUEUES
-        self.journal.store(made, [queue])
-        if number in self.all.bodies:
-            self.journal.overflow.release(number)  # from here on the message holds it
-        self._promise(number, "stored")
-        self.live[number] = queue
-
-    def _large(self, made: Message, number: int) -> None:
-        octets = self.copy.lots.token(5000)
-        overflow = self.journal.overflow
-        overflow.create(number)
-        overflow.write(number, octets)
-        overflow.seal(number)
-        rare = made.need_rare()
-        rare.large_id, rare.large_length, rare.large_checked = number, len(octets), True
-        self.all.bodies[number] = len(octets)
-
-    def _settle(self, number: int) -> None:
-        queue = self.live.pop(number)
-        self.all.settling[number] = True
-        self.journal.settle(number, queue)
-        self._promise(number, "settled")
-
-    def _promise(self, number: int, what: str) -> None:
-        self.journal.confirm(Told(partial(self.all.promised, self.copy.name, self.epoch, number, what)), b"")
+    def named(self, heir: str) -> None:
+        """The lock names ``heir``: clients may be told."""
+        if self.telling.news(heir):
+            self.all.named(self.copy, self.telling.heir)
 
     # -- replicas ------------------------------------------------------------------------------------------------------
 
     def welcome(self, wire: Wire, end: End) -> None:
         """A replica connects."""
-        greeted = Greeted(self, wire)
-        end.take = lambda octets: self.copy.mine(partial(greeted.take, octets))()
-        end.lost = lambda why: self.copy.mine(partial(greeted.lost, why))()
+        greeted, life = Greeted(self, wire), self.copy.life
+
+        def does(action: Callable[[], None]) -> None:
+            if life == self.copy.life:  # the wire is of that process, and may end when it is gone
+                self.copy.mine(action)()
+
+        end.take = lambda octets: does(partial(greeted.take, octets))
+        end.lost = lambda why: does(partial(greeted.lost, why))
 
     def record(self, serial: int, eligible: dict[str, int]) -> None:
         """Have the lock's record changed."""

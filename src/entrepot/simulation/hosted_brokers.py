@@ -10,7 +10,10 @@ knows one that comes again; what was on its way when its giver ended may be in b
 bindings, its bridges over CORE, its notes in the journal, nor a target that changes: those are the product's in
 `--clusters --drains` (`simulation/drained.py`), and processes that are killed in the middle of it in
 `tests/shell/test_pair_scale_down.py`, with their host in `test_colocated.py`. Of the product here are the lease, the
-replication, the journal, and who hosts.
+replication, the journal, and who hosts. Why a model: the product's drain moves the queues of a whole broker over
+sessions of CORE, and a broker here is a journal with a list of messages. With whole brokers each seed would be one of
+`--clusters` with a lease and copies around it, which nobody has built; what only both together can show is how ids
+outlive giver, host and target, and that is the journal's, which is here.
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ from entrepot.core.records import KIND_DUPLICATE
 from entrepot.ha.follower import Follower
 from entrepot.ha.lease import BACKUP, PRIMARY
 from entrepot.ha.standing import Standing
-from entrepot.simulation.copies import NUMBER_SHIFT, Copy, Primary
+from entrepot.simulation.copies import Copy, Primary
 from entrepot.simulation.hosted_ledger import OneStore
+from entrepot.simulation.producing import NUMBER_SHIFT
 from entrepot.simulation.recovered import Found
 from entrepot.simulation.shelves import SimulatedShelf
 from entrepot.simulation.told import Told

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
+from entrepot.ha.lease import PRIMARY
 from entrepot.ha.successors import FRESH, LOOK_EVERY, Connectors, Note, Roll, Saying, Telling
 from entrepot.simulation.pair_bugs import ROLLS, SAYINGS, TELLINGS
 from entrepot.simulation.shared import Disk
@@ -27,6 +28,7 @@ class Member(Protocol):
     name: str
     life: int
     ports: bool
+    part: str
 
     @property
     def waits(self) -> bool:
@@ -38,8 +40,11 @@ class Member(Protocol):
     def later(self, delay: Duration, action: Callable[[], None]) -> None:
         """Do ``action`` after ``delay``, if it lives then."""
 
-    def heir(self, name: str) -> None:
-        """Clients know the process ``name``, "" for none."""
+    def heir(self, name: str) -> str:
+        """Have the lock name the process ``name``, "" for none; return whom it names by now."""
+
+    def tells(self, heir: str) -> None:
+        """Clients are told of the process ``heir``, "" for none."""
 
 
 class Noted:
@@ -83,6 +88,7 @@ class Noting:
         self._looks: list[_Look] = []
         self._serves: Instant = -1  # since when
         self._told: Connectors = {}  # what clients know
+        self._note: Note | None = None  # what the last look found
         self._first = ""  # the note that they know it from
         member.later(noted.lots.between(0, SECOND), self._say)
 
@@ -93,7 +99,8 @@ class Noting:
         if not self.member.waits:
             return
         if self._saying.due(self.member.now()):
-            note = Note(self.member.name, self._saying.count, {"pair": f"tcp://{self.name}:61616"})
+            owns = self.member.part == PRIMARY
+            note = Note(self.member.name, self._saying.count, {"pair": f"tcp://{self.name}:61616"}, owns)
             self._on_disk(lambda: self.noted.write(self.name, note))
             asked, at = self.noted.world.time, self.member.now()
             self.member.later(self.noted.disk.hangs(self.member.name), lambda: self._look_on(asked, at))
@@ -133,18 +140,27 @@ class Noting:
         if self._serves < 0:
             self._serves = noted.world.time
         note = self._see(asked, at)
-        self.member.heir(self._roll.first)
+        self._telling.found(self._roll.first, note)
         for name in self._roll.forgotten:
             noted.remove(name)
         self._check(next((name for name, each in noted.notes.items() if each is note), ""))
-        if self._telling.news(note):
+        self._note = note
+        self.named(self.member.heir(self._roll.first))
+        self.member.later(LOOK_EVERY, self.serve)
+
+    def named(self, heir: str) -> None:
+        """The lock names ``heir``: clients are told, if that is news."""
+        noted, note = self.noted, self._note
+        if self._serves < 0 or not self.member.ports:
+            return
+        if self._telling.news(heir):
             noted.world.count("clients told who waits" if note is not None else "clients told that nobody waits")
             if self._telling.known == self._told:
                 noted.world.violation(f"{self.member.name} tells its clients again of {self._told}")
             self._told = self._telling.known
-        if self._told != ({} if note is None else note.connectors):
+            self.member.tells(self._telling.heir)
+        if heir == self._roll.first and self._told != ({} if note is None else note.connectors):
             noted.world.violation(f"clients of {self.member.name} know {self._told}, and {note} waits")
-        self.member.later(LOOK_EVERY, self.serve)
 
     def _check(self, name: str) -> None:
         """See that who waits has said so since a look that is not too old, and that nobody else was there before."""
@@ -156,15 +172,19 @@ class Noting:
             before
             and before != name
             and before in self.noted.notes
+            and not (name and self.noted.notes[name].owns)
             and not self._silent(before, FRESH - FRESH // DRIFT)
         ):
             world.violation(f"{self.member.name} tells its clients of {name or 'nobody'}, and {before} waits")
 
     def _silent(self, name: str, length: Duration) -> bool:
-        """Say whether nothing was written since the last look that is ``length`` ago, or since the first."""
-        now = self._looks[-1]
-        past = [each for each in self._looks if each.asked <= now.asked - length]
-        return self.noted.written.get(name, 0) <= (past[-1] if past else self._looks[0]).read
+        """Say whether what was written last was seen ``length`` ago, or stood there at the first look.
+
+        A look that hung, or whose process stood still, ends behind others that were asked for later.
+        """
+        written = self.noted.written.get(name, 0)
+        first = min((each for each in self._looks if each.read >= written), key=lambda each: each.read)
+        return first is min(self._looks, key=lambda each: each.read) or self._looks[-1].asked - first.asked >= length
 
     def judge(self, waiting: list[str]) -> None:
         """It is calm: clients know of one of ``waiting``, and notes of others are gone."""

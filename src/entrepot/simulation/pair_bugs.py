@@ -29,9 +29,11 @@ PLANTED: Final = (
     "what was left counts",  # clients are told of somebody who is gone, whose note was there before
     "a note counts for ever",  # clients are told of somebody who died while he waited
     "another one each time",  # of two who wait clients are told of the first by name, whoever they know
+    "the owner is not named",  # clients know another one when the store is given back
     "old notes stay",  # of each process that ever waited
     "told again and again",  # clients are told of whom they know
     "nobody is no news",  # clients are not told that nobody waits any more
+    "clients are told before the lock is",  # and who succeeds in between is another one
     "said once",  # who waits says so when it begins
     "whoever is first",  # clients were sent to one who waits, and another takes over
     "after you for ever",  # whom clients know is dead, too, and the others wait for him
@@ -152,6 +154,11 @@ class _Fickle(Roll):
         return min(waiting, default="")
 
 
+class _Selfish(Roll):
+    def _choose(self, waiting: list[str]) -> str:
+        return self.first if self.first in waiting else min(waiting, default="")
+
+
 class _Hoards(Roll):
     def look(self, found: Mapping[str, Note], at: Instant) -> Note | None:
         note = super().look(found, at)
@@ -160,14 +167,19 @@ class _Hoards(Roll):
 
 
 class _Repeats(Telling):
-    def news(self, note: Note | None) -> bool:
-        super().news(note)
+    def news(self, named: str) -> bool:
+        super().news(named)
         return True
 
 
 class _KeepsQuiet(Telling):
-    def news(self, note: Note | None) -> bool:
-        return note is not None and super().news(note)
+    def news(self, named: str) -> bool:
+        return bool(self.heir) and super().news(named)
+
+
+class _Hasty(Telling):
+    def news(self, named: str) -> bool:
+        return super().news(self.heir)
 
 
 class _SaysOnce(Saying):
@@ -179,12 +191,14 @@ ROLLS: Final[Mapping[str, type[Roll]]] = {
     "what was left counts": _TrustsWhatWasLeft,
     "a note counts for ever": _NeverEnds,
     "another one each time": _Fickle,
+    "the owner is not named": _Selfish,
     "old notes stay": _Hoards,
 }
 
 TELLINGS: Final[Mapping[str, type[Telling]]] = {
     "told again and again": _Repeats,
     "nobody is no news": _KeepsQuiet,
+    "clients are told before the lock is": _Hasty,
 }
 
 SAYINGS: Final[Mapping[str, type[Saying]]] = {"said once": _SaysOnce}

@@ -20,6 +20,7 @@ from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.ha import candidate
 from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, Grant, LeaseOptions, Record, Rules
 from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.proposals import Named, Recorded
 from entrepot.ha.role import Effect, Role, RoleCore, Signal
 from entrepot.simulation.noted import Noted, Noting
 from entrepot.simulation.pair_bugs import BUGS, PLANTED
@@ -34,8 +35,8 @@ CLAIMS_DOUBTED: Final = 0.2  # of the claims: the answer is lost, half of the ti
 CALM: Final = 20 * SECOND
 """Faults end this long before the run does: by then one must serve."""
 
-SUCCESSION: Final = 12 * SECOND
-"""A lease, what others let its heir go first for, and the longest time in which the store is read back."""
+SUCCESSION: Final = 16 * SECOND
+"""Until a process is back, a lease, what others let its heir go first for, and until the store is read back."""
 
 
 class Member(Process):
@@ -103,12 +104,24 @@ class Member(Process):
         else:
             self.later(left, self._watch_out)
 
-    def heir(self, name: str) -> None:
-        """Clients know the process ``name``, "" for none."""
-        self.standby.record.heir = name
+    def heir(self, name: str) -> str:
+        """Have the lock name the process ``name``, "" for none; return whom it names by now."""
+        proposals = self.standby.candidate.proposals
+        if proposals.name(name):
+            self.later(self.lots.skewed(MICROSECOND, MILLISECOND), self.standby.wake)
+        return proposals.named
+
+    def tells(self, heir: str) -> None:
+        """Clients are told of the process ``heir``, "" for none: the lock says so by then."""
+        record, mine = self.pair.service.record, self.standby.record
+        its = record is not None and (record.instance, record.epoch) == (mine.instance, mine.epoch)
+        if record is not None and its and record.heir != heir:
+            self.world.violation(f"{self.name} tells its clients of {heir or 'nobody'}, not of {record.heir!r}")
 
     def give_back(self) -> None:
         """The primary asks for its store."""
+        if self.role.role is Role.STOPPING:
+            return  # it does, for another reason
         self.world.count("given back")
         self._carry_out(self.role.signal(Signal.STOP))
 
@@ -266,7 +279,9 @@ class Standby(LeaseThread):
                     self.perform(self.candidate.asked(self.pair.request))
                 case candidate.GiveBack():
                     self.member.give_back()
-                case candidate.Recorded():
+                case Named():
+                    self.member.noting.named(effect.heir)
+                case Recorded():
                     pass  # of replicated stores
                 case _:
                     assert_never(effect)
@@ -391,8 +406,10 @@ class Pair:
                     self.world.violation(f"{member.name} takes over, and clients were sent to {each.name}")
 
     def _see_who_is_told(self) -> None:
-        """Clients know of one who waits, if there is any."""
-        waiting = [member.name for member in self.members if member.waits]
+        """Clients know of one who waits, if there is any: of the primary, where it waits."""
+        waits = [member for member in self.members if member.waits]
+        owners = [member.name for member in waits if member.part == PRIMARY]
+        waiting = owners or [member.name for member in waits]
         for member in self.members:
             if member.ports and not member.paused:
                 member.noting.judge(waiting)

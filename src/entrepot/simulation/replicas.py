@@ -9,7 +9,10 @@ that is turned over in the primary's store is found when replicas connect anew, 
 In half of the runs the store is one broker's, and others give it back: to who is in sync, and not for ever. In some,
 strangers connect (`simulation/strangers.py`): who does not fit is refused, with the reason, and nothing comes of it.
 
-``planted`` names a bug of `replica_bugs.py` that a run is to be made with, to see that it would be found.
+Clients that know two places follow, and who succeeds whom is judged (`simulation/heirs.py`).
+
+``planted`` names a bug of `replica_bugs.py` or `heir_bugs.py` that a run is to be made with, to see that it would be
+found.
 """
 
 from __future__ import annotations
@@ -21,16 +24,21 @@ from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Duration
 from entrepot.ha.candidate import State
 from entrepot.ha.comparison import DAMAGED, DIFFERS
 from entrepot.ha.failback import Returns
-from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, LeaseOptions
+from entrepot.ha.lease import BACKUP, EITHER, PRIMARY, LeaseOptions, Record
 from entrepot.ha.replication_options import ReplicationOptions
 from entrepot.ha.standing import RECEIVED, SYNCED, Standing
 from entrepot.simulation.copies import Copy, Primary, Scene
+from entrepot.simulation.heir_bugs import PLANTED as PLANTED_IN_HEIRS
+from entrepot.simulation.heirs import Succession
 from entrepot.simulation.kept import Kept
-from entrepot.simulation.replica_bugs import PLANTED, RETURNS
+from entrepot.simulation.replica_bugs import PLANTED as PLANTED_IN_COPIES
+from entrepot.simulation.replica_bugs import RETURNS
 from entrepot.simulation.strangers import Strangers
 from entrepot.simulation.world import World
 
 __all__ = ["PLANTED", "Replicas"]
+
+PLANTED: Final = (*PLANTED_IN_COPIES, *PLANTED_IN_HEIRS)
 
 CALM: Final = 25 * SECOND
 """Faults end this long before the run does: time for leases to end and copies to be made."""
@@ -170,6 +178,7 @@ class Replicas(Kept):
         self.steady = self.parts.between(100 * MILLISECOND, SECOND)
         self.returns_max = self.parts.between(1, 2)
         self.returned: dict[str, int] = {}  # who gave the store back -> how often
+        self.succession = Succession(self)
         for number in range(count):
             self.copies.append(Copy(self, f"broker{number}", self._part(number)))
         self.corners = self.world.lots("corners")
@@ -223,7 +232,29 @@ class Replicas(Kept):
         if not world.violations:
             self.look_at_all()
             self._at_the_end()
+        if not world.violations and not self.damaged:
+            self.succession.run()
         return world.violations
+
+    def swap(self, version: int, record: Record) -> int:
+        """Put ``record`` into the lock if that is at ``version``; return its version then, else -1."""
+        before = self.service.record
+        made = super().swap(version, record)
+        if made >= 0:
+            self.succession.swapped(before, record)
+        return made
+
+    def tells(self, copy: Copy) -> bool:
+        """Say whether clients may be told of a broker."""
+        return self.succession.tells(copy)
+
+    def named(self, copy: Copy, heir: str) -> None:
+        """Clients of ``copy`` are told that the copy ``heir``, "" for none, takes over."""
+        self.succession.named(copy, heir)
+
+    def chosen(self, primary: Primary, before: str) -> None:
+        """The lock of ``primary`` is asked to name another heir than ``before``."""
+        self.succession.chosen(primary, before)
 
     def spoiled(self, copy: Copy) -> bool:
         """Say whether it is the primary whose disk was damaged."""

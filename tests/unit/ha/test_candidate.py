@@ -30,6 +30,7 @@ from entrepot.ha.candidate import (
 )
 from entrepot.ha.lease import BACKUP, PRECEDENCE, PRIMARY, LeaseOptions, Record, Rules
 from entrepot.ha.options import SharedStoreOptions
+from entrepot.ha.standing import Standing
 
 LEASE = LeaseOptions(5 * SECOND)
 PATIENCE = 5 * SECOND + 250 * MILLISECOND
@@ -372,3 +373,15 @@ def test_the_time_in_which_another_goes_first_begins_anew_when_the_lock_was_take
 def test_what_is_given_back_to_a_primary_is_not_kept_for_whom_clients_know() -> None:
     one, given = candidate(part=PRIMARY), record(released=True, reserved=Rules.FAILBACK, heir="c1")
     assert kinds(looks(one, Sight(given, 1), 10)) == [Recall]
+
+
+def test_an_heir_whose_copy_does_not_count_any_more_is_not_waited_for() -> None:
+    """He was dropped, and the primary ended before its next renewal named another: each other waited a second."""
+    standing = Standing("copy-b", store="s")
+    standing.won(3)
+    for eligible, expected in (({"copy-b": 3}, Recall), ({"copy-b": 3, "copy-c": 3}, Sleep)):
+        one = Candidate(
+            Record(name="beta", instance="b1", lease=LEASE.duration), SharedStoreOptions(lease=LEASE), standing
+        )
+        gone = record(released=True, eligible=eligible, heir="copy-c")
+        assert kinds(looks(one, Sight(gone, 1), 10)) == [expected]

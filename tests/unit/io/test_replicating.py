@@ -14,7 +14,7 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.ha.catchup import CatchUp
 from entrepot.ha.failback import RETURNS_MAX
-from entrepot.ha.follower import Follower, Link
+from entrepot.ha.follower import Follower, Link, Stage
 from entrepot.ha.lease import BACKUP
 from entrepot.ha.mirror import Mirror
 from entrepot.ha.options import SharedStoreOptions
@@ -132,3 +132,36 @@ def test_operators_see_how_often_a_store_was_given_back_and_why_it_is_kept() -> 
     hosting.returns.standing.returned = [time.time_ns() // MILLISECOND] * RETURNS_MAX
     assert hosting.facts()["returned"] == RETURNS_MAX
     assert "entrepot ha demote" in hosting.facts()["withheld"]
+
+
+def test_clients_are_told_who_takes_over_once_the_lock_names_him() -> None:
+    """Clients knew him at once, and the lock with its next renewal: who was killed in between had another successor."""
+    hosting = made()
+    asked: list[str] = []
+    named = [""]
+
+    def name(heir: str) -> str:
+        asked.append(heir)
+        return named[-1]
+
+    told: list[object] = []
+    hosting.standby.name = name  # type: ignore[method-assign]
+    hosting.stands_in = told.append
+    places = {"pair": "tcp://b:61616"}
+    replica = Follower(cast(Link, None), "b", "beta", 0, CatchUp())
+    replica.introduced({"connectors": places})
+    replica.stage = Stage.IN_SYNC
+    hosting.replication.followers.append(replica)
+    hosting.replication.tick = lambda now: None  # type: ignore[method-assign]
+    hosting._look()
+    assert (asked, told) == (["b"], [])
+    hosting._named("b")
+    assert told == [places]
+    named.append("b")
+    hosting._look()
+    assert told == [places]
+    hosting.replication.followers.clear()
+    hosting._look()
+    assert told == [places], "the lock names him yet"
+    hosting._named("")
+    assert told == [places, {}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from entrepot.base.environment import SECOND
 from entrepot.ha.lease import Record
+from entrepot.ha.proposals import Named
 from entrepot.ha.successors import FORGOTTEN, FRESH
 from entrepot.io import waiting
 from entrepot.io.waiting import FOLDER, NOTES_MAX, OCTETS_MAX, Looking, Waiting, Waits
@@ -104,3 +106,47 @@ def test_what_is_no_note_and_what_is_too_much_is_left_alone(tmp_path: Path, cloc
 def test_who_has_no_place_for_clients_says_nothing(tmp_path: Path) -> None:
     Waits(tmp_path, Record(name="beta", instance="beta"), {}).say()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_waits_for_its_own_store_says_so_and_is_known_before_others(tmp_path: Path, clock: Clock) -> None:
+    """A backup told clients of another backup, gave the store back to its primary, and they found nobody."""
+    both = [waits(tmp_path, "beta"), Waits(tmp_path, Record(name="gamma", instance="gamma"), PLACES, owns=True)]
+    roll = Looking(tmp_path)
+    for _ in range(2):
+        for one in both:
+            one.say()
+        note = roll.look(clock.at)
+        clock.at += SECOND
+    assert note is not None
+    assert (note.who, note.owns) == ("gamma", True)
+
+
+def test_clients_are_told_who_waits_once_the_lock_names_him(tmp_path: Path, clock: Clock) -> None:
+    told: list[object] = []
+    named = [""]
+
+    async def serve() -> None:
+        serving = Waiting(tmp_path, Record(name="alpha", instance="alpha"), PLACES)
+        beta = waits(tmp_path, "beta")
+        for _ in range(2):
+            serving.say()
+            beta.say()
+            clock.at += SECOND
+        asked = asyncio.Event()
+
+        def name(heir: str) -> str:
+            if heir:
+                asked.set()
+            return named[-1]
+
+        serving.serve(name, told.append)
+        await asyncio.wait_for(asked.wait(), 20)
+        assert told == []
+        serving.answered(Named("beta"))
+        assert told == [PLACES]
+        assert serving.successor() == "beta"
+        serving.over()
+        serving.answered(Named(""))
+        assert told == [PLACES], "it serves no more"
+
+    asyncio.run(serve())

@@ -11,15 +11,23 @@ from typing import Final
 from entrepot.config.vocabulary import Kind, Slot, no_effect, obeyed
 
 LEASED: Final = "a lease decides, which an arbiter or a majority of voters gives out"
-TOLD: Final = "brokers of one store are told of one another with --peer"
+FENCED: Final = "always so: a primary whose lease is not renewed stops, with or without a replica"
+UNTIRING: Final = "who waits asks for the lease until it has it, and never gives up"
+AWAITED: Final = (
+    "nobody is asked for a vote; --lease-duration says how long a takeover waits for a primary that is silent"
+)
+CHECKED: Final = "always so: who starts while another has the lease follows it as its replica"
+TOLD: Final = "brokers of one store are told of one another with --peer, and clients by every cluster connection"
 
 _PART: Final = [
     *obeyed("failover-on-shutdown:flag"),
     *no_effect("Artemis itself has dropped it", "failback-delay:number"),
 ]
 _VOTES: Final = [
-    *no_effect(LEASED, "vote-on-replication-failure:flag quorum-size:number=-1 vote-retries:number=12"),
-    *no_effect(LEASED, "vote-retry-wait:number=5000 quorum-vote-wait:number=30"),
+    *no_effect(LEASED, "quorum-size:number=-1"),
+    *no_effect(FENCED, "vote-on-replication-failure:flag"),
+    *no_effect(UNTIRING, "vote-retries:number=12 vote-retry-wait:number=5000"),
+    *no_effect(AWAITED, "quorum-vote-wait:number=30"),
 ]
 _COPIES: Final = [
     *obeyed("group-name:text"),
@@ -122,7 +130,7 @@ HA_KINDS: Final = [
         "replicated-primary",
         _COPIES,
         _VOTES,
-        no_effect("who has the lease is primary", "check-for-active-server:flag check-for-live-server:flag"),
+        no_effect(CHECKED, "check-for-active-server:flag check-for-live-server:flag"),
         obeyed("coordination-id:text"),
         _MANAGER,
         about="the broker that serves where both could",

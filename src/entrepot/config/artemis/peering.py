@@ -347,6 +347,7 @@ class _Reader:
                         group=self.text(element, "group-name"),
                         at=_at(element),
                         peers=self.text(element, "coordination-id"),
+                        cluster=self.text(element, "cluster-name"),
                         quorum=self.number(element, "quorum-size", -1),
                     )
         return None

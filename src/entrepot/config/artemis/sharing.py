@@ -157,7 +157,12 @@ def _check_ports(reader: PartReader, core: Bean, bean: Bean, excluded: dict[str,
 
 def _copied(reader: PartReader, core: Bean, part: Bean) -> Sharing:
     """A store of its own. Its stop hands over to whoever is in sync, whatever its part (artemis.md 2.3)."""
-    backup, said = part.kind.name == "replicated-backup", peering(core.element, reader.sources).part
+    backup, others = part.kind.name == "replicated-backup", peering(core.element, reader.sources)
+    said = others.part
+    if said is not None and said.cluster and said.cluster not in [one.name for one in others.clusters]:
+        what = f"there is no cluster connection {said.cluster!r}"
+        reader.warn(part, what, "name one, or take it out: it has no effect here", "cluster-name")
+    _check_copied(reader, part)
     return Sharing(
         locker=_locker(reader, part),
         part=BACKUP if backup else PRIMARY,
@@ -166,12 +171,22 @@ def _copied(reader: PartReader, core: Bean, part: Bean) -> Sharing:
         drains=backup and _drains(reader, core, part),
         copies=Copying(
             kept=int(part.get("max-saved-replicated-journals-size", 2)),
-            patience=int(part.get("initial-replication-sync-timeout", SYNC_MS)) * MILLISECOND,
+            patience=max(1, int(part.get("initial-replication-sync-timeout", SYNC_MS))) * MILLISECOND,
             group=part.text("group-name"),
             peers=bool(part.text("coordination-id")),
             quorum=-1 if said is None else said.quorum,
         ),
     )
+
+
+def _check_copied(reader: PartReader, part: Bean) -> None:
+    """Say what is wrong with the elements of a copy, or leads to something else than it looks."""
+    timeout = int(part.get("initial-replication-sync-timeout", SYNC_MS))
+    if timeout <= 0:
+        reader.error(part, f"{timeout} is no time, in ms", "use 1 and more", "initial-replication-sync-timeout")
+    if part.text("coordination-id") and part.one("manager") is None:
+        what = "there is no <manager>: Artemis ignores the id then, and here --locker says which lock the peers have"
+        reader.warn(part, what, "start both with the same --locker, or add <manager>", "coordination-id")
 
 
 def _locker(reader: PartReader, part: Bean) -> str:

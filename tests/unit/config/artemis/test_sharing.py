@@ -108,6 +108,8 @@ def test_a_lock_manager_becomes_a_locker(inside: str, locker: str) -> None:
             "beside <primary> or <backup>",
         ),
         ("<ha-policy><shared-store><colocated/><backup/></shared-store></ha-policy>", "beside <primary> or <backup>"),
+        (replicated("<initial-replication-sync-timeout>0</initial-replication-sync-timeout>"), "0 is no time"),
+        (replicated("<initial-replication-sync-timeout>-1</initial-replication-sync-timeout>"), "-1 is no time"),
         (colocated("<max-backups>-1</max-backups>"), "-1 is no number of backups"),
         (colocated("<max-backups>33</max-backups>"), "33 is no number of backups"),
         (colocated("<backup-port-offset>0</backup-port-offset>"), "0 moves no port"),
@@ -147,12 +149,21 @@ def test_copies_are_hosted_as_its_primary_and_backup_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["vote-on-replication-failure", "quorum-size", "vote-retries", "vote-retry-wait", "quorum-vote-wait"]
+    ("name", "instead"),
+    [
+        ("vote-on-replication-failure", "a primary whose lease is not renewed stops"),
+        ("quorum-size", "a lease decides"),
+        ("vote-retries", "never gives up"),
+        ("vote-retry-wait", "never gives up"),
+        ("quorum-vote-wait", "--lease-duration"),
+        ("check-for-active-server", "follows it as its replica"),
+        ("cluster-name", "--peer"),
+    ],
 )
-def test_options_of_votes_are_said_to_have_no_effect(name: str) -> None:
-    value = "true" if name.startswith("vote-on") else "3"
+def test_options_of_votes_have_no_effect_and_it_is_said_what_holds_instead(name: str, instead: str) -> None:
+    value = "true" if name.startswith(("vote-on", "check")) else "3"
     told = said(read(document(replicated(f"<{name}>{value}</{name}>"))), Severity.NOTE)
-    assert [one for one in told if name in one and "a lease decides" in one], told
+    assert [one for one in told if name in one and instead in one], told
 
 
 def test_the_file_alone_does_not_say_where() -> None:
@@ -237,3 +248,18 @@ def test_a_backup_gives_away_what_it_takes_over(inside: str, drains: bool) -> No
     down = made.peering.scale_down
     assert (None if down is None else down.of_backup) == (True if drains else None)
     assert made.peering.hosted_scale_down is None
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        ("<coordination-id>peers</coordination-id>", "there is no <manager>"),
+        ("<cluster-name>other</cluster-name>", "there is no cluster connection 'other'"),
+        ("<cluster-name>c</cluster-name>", ""),
+        ("<coordination-id>peers</coordination-id>" + manager("file.FileBasedLockManager", locks_folder="/l"), ""),
+    ],
+)
+def test_what_leads_to_something_else_than_it_looks_is_said(inside: str, message: str) -> None:
+    warnings = said(read(document(CLUSTERED + replicated(inside))), Severity.WARNING)
+    assert [one for one in warnings if "there is no" in one] == [one for one in warnings if message and message in one]
+    assert not message or any(message in one for one in warnings)
