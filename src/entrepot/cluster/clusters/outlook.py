@@ -36,9 +36,7 @@ def elsewhere(
     reasons: list[Row] = []
     for connection in connections:
         found = [
-            one
-            for one in connection.registry.all()
-            if one.address == name and (one.routing == MULTICAST) == topic
+            one for one in connection.registry.all() if one.address == name and (one.routing == MULTICAST) == topic
         ]
         rows += [_row(connection, one, now) for one in found[:ROWS_MAX]]
         reasons += _reasons(broker, connection, name, found, topic=topic)

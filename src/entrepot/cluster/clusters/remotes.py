@@ -45,8 +45,9 @@ def store_name(cluster: str, node: str) -> str:
 
 
 class Bindings:
-    """Those that one node told of, by cluster name: of most of them the name and the node, which it is made of, are kept
-    anyway, and no text is kept for it."""
+    """Those that one node told of, by cluster name. No text is kept for that: of most of them the name of the queue and
+    the id of the node, which it is made of, are kept anyway.
+    """
 
     def __init__(self) -> None:
         self._nodes: Final[dict[str, dict[str, RemoteBinding]]] = {}  # id of the queue's node -> name of the queue

@@ -128,10 +128,10 @@ class RemoteBinding(Binding):
     """A queue of another node. ``identity``: what it is called here; ``far``: at the next node on the way there.
 
     ``queue_name``: of the queue, on its node; ``cluster_name``: that with ``node``, the id of its node. It wants a
-    message if a consumer without a filter was announced, or one whose filter matches; Artemis looks at the filters alone
-    once one consumer has one (artemis.md 1.12), so that what only the others would take is not sent to them.
+    message if a consumer without a filter was announced, or one whose filter matches; Artemis looks at the filters
+    alone once one consumer has one (artemis.md 1.12), so that what only the others would take is not sent to them.
 
-    A node of a large cluster knows a hundred thousand of them: what can be made of the rest is made when it is asked for.
+    A node of a large cluster knows 100,000 of them: what can be made of the rest is made when it is asked for.
     """
 
     def __init__(

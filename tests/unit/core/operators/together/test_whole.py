@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, Unreachable
-from entrepot.management import joining
-from entrepot.management.whole import Whole
+from entrepot.core.operators.together import joining
+from entrepot.core.operators.together.whole import Whole
 
 
 def row(name: str, messages: int, **more: object) -> dict[str, Any]:
