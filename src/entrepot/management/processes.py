@@ -70,6 +70,7 @@ class Processes:
             {number: Line(wire.core, loop, turn.clock.now) for number, wire in wires.items()},
             loop,
             self._ask_one,
+            turn.run,
             lambda number: f"stomp+unix://{plan.socket(number)}",
         )
         self.reception: Final = Reception(plan.reception(process.number), plan.password, self._everyone.hear)

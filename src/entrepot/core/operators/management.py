@@ -184,6 +184,9 @@ class Management(TurnedService):
         if self._step(request):
             self.storing += 1
             self.broker.journal.confirm(_Stored(self, request), b"")
+        elif (when_done := getattr(request.work, "when_done", None)) is not None:
+            self.resting += 1
+            when_done(lambda: self.rested(request))
         elif pause := int(getattr(request.work, "pause", 0)):
             self.resting += 1
             self.broker.timetable.add(_Resting(int(self.broker.now) + pause, self, request))
@@ -191,7 +194,7 @@ class Management(TurnedService):
             self.open.append(request)
 
     def rested(self, request: _Request) -> None:
-        """Look again at work that others do."""
+        """Look again at work that others do; within a turn."""
         self.resting -= 1
         self.open.append(request)
         self.ask_turn()
