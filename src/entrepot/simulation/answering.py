@@ -1,12 +1,12 @@
 """Processes that are one broker, from one seed (`run --processes`): programs ask one of them, and all answer.
 
 The brokers, their management and their rights are real, and so is all that decides how they ask one another
-(`core/operators/together/`). Processes die and come back with another store in the midst of questions, are paused, work
-slowly, answer twice; lines are cut, and what is on its way over one that was lost still arrives; some answers are larger
-than may be sent. Users with rights ask and users without; a process may have other rules than the others.
+(`core/operators/together/`). Processes die and come back with another store in the midst of questions, are paused,
+work slowly, answer twice; lines are cut, and what is on its way over one that was lost still arrives; some answers are
+larger than may be sent. Users with rights ask and users without; a process may have other rules than the others.
 
-What must hold is in `simulation/inquiries.py`. Of each process queue Q has ``(1 + life % 3) * 4 ** number`` messages: so
-a sum says who is in it, and of which life.
+What must hold is in `simulation/inquiries.py`. Of each process queue Q has ``(1 + life % 3) * 4 ** number`` messages:
+so a sum says who is in it, and of which life.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ QUIET: Final[Duration] = 200 * SECOND
 HUNG: Final[Duration] = 150 * SECOND  # longer than any question may take
 PASSWORD: Final = "of all processes"
 ANSWERS: Final = "answers"
-STOCKS: Final = ("Q", "R")
-"""Queues with messages: of Q they are only counted, from R they are removed."""
+STOCKS: Final = ("Q", "R", "S")
+"""Queues with messages: of Q they are only counted, from R they are removed, to S more are sent."""
 
 
 class Connection:
@@ -321,9 +321,10 @@ class Process:
                 if self.world_of.wire.chance(0.1):
                     told(value, failure)
 
-            self.at(self.world.time + self.slow, tell)
             if failure is None and self.world_of.dies_now(self, question):
                 self.world.later(0, lambda: self.world_of.kill(self))
+            else:
+                self.at(self.world.time + self.slow, tell)
 
         self.turn(lambda: management.ask(question, answered))
 
@@ -424,6 +425,7 @@ class Answering:
             length = HUNG if lots.chance(0.1) else lots.skewed(50 * MILLISECOND, 12 * SECOND)
             process.paused_until = max(process.paused_until, self.world.time + length)
             self.inquiries.trouble(process.number, length)
+            self.inquiries.paused(process.number, length)
             self.world.count("pauses")
         elif process.alive and what < 0.75:
             for channel in process.channels.values():
@@ -462,8 +464,10 @@ class Answering:
     def _at_rest(self) -> None:
         """Nothing is left of questions that were answered."""
         for process in self.processes:
-            assert process.everyone is not None and process.made is not None and process.made.management is not None
+            assert process.everyone is not None
+            assert process.made is not None
             management = process.made.management
+            assert management is not None
             left: dict[str, Any] = {
                 "questions to all": process.everyone.under_way,
                 "questions to others": sum(one.core.waiting for one in process.channels.values()),
@@ -478,7 +482,7 @@ class Answering:
 
 def share(number: int, life: int) -> int:
     """Return how many messages a life of a process has in each queue."""
-    return (1 + life % 3) * 4**number
+    return int((1 + life % 3) * 4**number)
 
 
 def spoken(body: str, words: dict[str, Any], identity: str) -> Message:

@@ -99,7 +99,7 @@ class Running(Pledge):
             awaited = self._course.send(None)
         except StopIteration as end:
             self.set_result(end.value)
-        except Exception as error:  # noqa: BLE001 - who awaits it is told
+        except Exception as error:
             self.set_exception(error)
         else:
             awaited.add_done_callback(lambda _: self._step())

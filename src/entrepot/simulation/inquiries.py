@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from entrepot.base.environment import SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, InvalidDestination
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators.census import Question
+from entrepot.model.address import ANYCAST
 
 if TYPE_CHECKING:
     from entrepot.simulation.answering import Answering, Process
@@ -40,6 +42,7 @@ class Inquiry:
         self.attribute = False
         self.values: list[object] = []
         self.answers = 0
+        self.paused: Duration = 0  # its own process
         self.lives: dict[int, list[int]] = {}
         self.troubled: dict[int, bool] = {}
         self.done: list[tuple[int, int, object, EntrepotError | None]] = []  # process, life, outcome, why not
@@ -85,7 +88,7 @@ class Inquiries:
         elif kind == "rows":
             made.name, made.values = "describeQueues", ["", "", 500]
         elif kind in ("make", "clash"):
-            made.name, made.values = "createQueue", [f"made.{identity}", "ANYCAST", f"made.{identity}", "", True]
+            made.name = "createQueue"
             made.values = [f'{{"name": "made.{identity}", "address": "made.{identity}", "routing-type": "ANYCAST"}}']
             if kind == "clash":
                 self._clash(identity)
@@ -104,10 +107,6 @@ class Inquiries:
         process = self.lots.one_of(self.world_of.processes)
         if process.alive and process.made is not None:
             broker = process.made.broker
-            process.turn(lambda: broker.queues.declare(f"made.{identity}", 2))
-            from entrepot.core.addressing.definition import QueueDefinition  # noqa: PLC0415
-            from entrepot.model.address import ANYCAST  # noqa: PLC0415
-
             definition = QueueDefinition(name=f"made.{identity}", address=f"made.{identity}", routing=ANYCAST)
             process.turn(lambda: broker.queues.create(definition))
 
@@ -119,6 +118,12 @@ class Inquiries:
         self._trouble_until[number] = max(until, self._trouble_until.get(number, 0))
         for inquiry in self.under_way.values():
             inquiry.troubled[number] = True
+
+    def paused(self, number: int, length: Duration) -> None:
+        """A process does nothing for so long: what was asked there is answered later."""
+        for inquiry in self.under_way.values():
+            if inquiry.process == number:
+                inquiry.paused += length
 
     def died(self, number: int) -> None:
         """A process is gone: what was asked there is answered by nobody."""
@@ -160,12 +165,14 @@ class Inquiries:
         if self.under_way.pop(identity, None) is None:
             self._wrong(inquiry, "it is answered twice, or by another life than it was asked in")
             return
-        if self.world.time - inquiry.began > PATIENCE and not inquiry.troubled[inquiry.process]:
+        if self.world.time - inquiry.began > PATIENCE + inquiry.paused:
             self._wrong(inquiry, f"it is answered after {(self.world.time - inquiry.began) // SECOND} s")
         self.world.count("answers" if succeeded else "refusals")
         named = [int(one) for one in NAMED.findall(missing)]
         self._see_missing(inquiry, named)
         if succeeded:
+            if named and inquiry.name in CHANGES and inquiry.name != "sendMessage":
+                self._wrong(inquiry, f"it is done, though {named} are missing")
             self._see_rights(inquiry, named)
             self._see_answer(inquiry, body, named)
         else:
@@ -210,7 +217,10 @@ class Inquiries:
             self.world.count("answers that are too large")
             if not self.world_of.many or inquiry.name != "describeQueues":
                 self._wrong(inquiry, "an answer that is small is refused as too large")
-        elif inquiry.name == "createQueue" and (stopped := NAMED.match(why)) is not None:
+        elif inquiry.name == "createQueue" and (stopped := NAMED.match(why)) is None:
+            if any(number for number, _ in did):
+                self._wrong(inquiry, f"the first process refuses, and it is done at {did}")
+        elif inquiry.name == "createQueue" and stopped is not None:
             self.world.count("changes that one process refuses")
             listed = DONE_AT.search(why)
             said = sorted(int(one) for one in listed[1].split(", ")) if listed is not None else []
@@ -232,6 +242,7 @@ class Inquiries:
             if sorted(number for number, _ in inquiry.did() + inquiry.had()) != there:
                 self._wrong(inquiry, f"it is done at {inquiry.did()}, and not missing are {there}")
         elif inquiry.name == "sendMessage":
+            self.world.count("messages that are sent")
             if len(inquiry.did()) != 1 or str(inquiry.did()[0][0]) != str(body).partition(":")[0]:
                 self._wrong(inquiry, f"it is sent at {body}, it says, and it was at {inquiry.did()}")
         elif inquiry.name == "removeMessages":

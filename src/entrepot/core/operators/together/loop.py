@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-End = TypeVar("End", covariant=True)
+End_co = TypeVar("End_co", covariant=True)
 
 
 class Promise(Awaitable[T], Protocol[T]):
@@ -25,7 +25,7 @@ class Promise(Awaitable[T], Protocol[T]):
         """Tell why it will not be."""
 
 
-class Task(Awaitable[End], Protocol[End]):
+class Task(Awaitable[End_co], Protocol[End_co]):
     """A course under way."""
 
     def done(self) -> bool:
@@ -34,7 +34,7 @@ class Task(Awaitable[End], Protocol[End]):
     def cancelled(self) -> bool:
         """Return whether it was given up."""
 
-    def result(self) -> End:
+    def result(self) -> End_co:
         """Return how it ended, or raise why."""
 
     def exception(self) -> BaseException | None:

@@ -9,8 +9,8 @@ import pytest
 
 from entrepot.base.errors import InvalidDestination, Refused
 from entrepot.core.operators.census import Question
-from entrepot.core.security.directory import Subject
 from entrepot.core.operators.together.questions import Part, answer_of, method_of, question_of
+from entrepot.core.security.directory import Subject
 
 BOSS = Subject("boss", ["admins", "shop"])
 
