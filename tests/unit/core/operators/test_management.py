@@ -700,7 +700,7 @@ def test_answers_that_are_ready_are_given_in_turns_that_are_short(rig: Rig) -> N
     assert operator.management.has_turn
     operator.management.ready.clear()
     told.clear()
-    large = [management._Request(asked) for _ in range(3)]
+    large = [management._Request(Question("broker", "name", "", [], [])) for _ in range(3)]
     for request in large:
         request.reply_to, request.outcome = "answers", "x" * management.ANSWER_OCTETS_A_TURN
     operator.management.ready.extend(large)

@@ -19,7 +19,9 @@ from entrepot.core.operators.together.asker import Asker, listed
 from entrepot.core.operators.together.joining import Row
 
 ATTRIBUTE: Final = re.compile("(?:get|is)([A-Z].*)")
-LOOKS: Final = re.compile("(get|is|count|list|browse|query|peek|describe|cursor|doesCursor|health)")
+LOOKED_AT: Final = ("explain", "where")
+"""What each process says of its own part, in rows."""
+LOOKS: Final = re.compile("(get|is|count|list|browse|query|peek|describe|cursor|doesCursor|health|explain$|where$)")
 """Operations that change nothing, whose names begin so."""
 PAGE: Final = 500  # rows of one page: the most that a process answers with
 SAME: Final = ("describeConfiguration", "describeUsers", "describeRules", "describeRights", "listUser")
@@ -152,6 +154,8 @@ class Whole:
             return joining.queues({number: [row] for number, row in answers.items()})[0]
         if operation == "describeAttributes":
             return joining.together(list(answers.values()))
+        if operation in LOOKED_AT:
+            return joining.looked_at(answers, self.name)
         if operation == "describeTuned":
             return joining.by_address(answers, _rows(values, 1))
         if operation == "describeResources":
