@@ -9,16 +9,57 @@ done at those before it, which the refusal names, and at none behind it; what is
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
+from entrepot.assembly import Assembly
 from entrepot.base.environment import SECOND, Duration, Instant
 from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators.census import Question
 from entrepot.model.address import ANYCAST
+from entrepot.simulation.world import World
 
-if TYPE_CHECKING:
-    from entrepot.simulation.answering import Answering, Process
+
+class Asked(Protocol):
+    """A process, as what is asked of it is drawn and judged."""
+
+    life: int
+    alive: bool
+    slow: Duration
+    paused_until: Instant
+    made: Assembly | None
+
+    @property
+    def number(self) -> int:
+        """Which one it is."""
+
+    def turn(self, action: Callable[[], object]) -> None:
+        """Do something in a turn of the broker."""
+
+
+class Region(Protocol):
+    """The processes of one world. ``many``: queues that one has more, too many for an answer."""
+
+    @property
+    def world(self) -> World:
+        """Their time."""
+
+    @property
+    def processes(self) -> Sequence[Asked]:
+        """All of them."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    @property
+    def many(self) -> int:
+        """See above."""
+
+    def may(self, user: str, number: int) -> bool:
+        """Return whether process ``number`` gives ``user`` rights."""
+
 
 PATIENCE: Final[Duration] = 120 * SECOND
 NAMED: Final = re.compile(r"process (\d+):")
@@ -59,7 +100,7 @@ class Inquiry:
 class Inquiries:
     """All of one world."""
 
-    def __init__(self, world_of: Answering) -> None:
+    def __init__(self, world_of: Region) -> None:
         self.world_of: Final = world_of
         self.world: Final = world_of.world
         self.lots: Final = self.world.lots("questions")
@@ -69,7 +110,7 @@ class Inquiries:
 
     # -- what is asked -------------------------------------------------------------------------------------------------
 
-    def draw(self, process: Process, user: str) -> Inquiry | None:
+    def draw(self, process: Asked, user: str) -> Inquiry | None:
         """Return a question to ``process``; None while it is not there."""
         if not process.alive or self.world.time < process.paused_until:
             return None
