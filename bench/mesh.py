@@ -74,7 +74,7 @@ def demands(network: Network) -> int:
 def bindings(network: Network) -> int:
     """Return how many queues with a consumer are known at other nodes."""
     registries = [cluster.registry for site in network.sites.values() if site.made for cluster in site.made.clusters]
-    return sum(binding.count for registry in registries for binding in registry.bindings.values())
+    return sum(binding.count for registry in registries for binding in registry.all())
 
 
 @dataclass(frozen=True)

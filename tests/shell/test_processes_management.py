@@ -93,6 +93,28 @@ def test_a_program_is_answered_for_all_processes(broker: Broker) -> None:
         assert management.get("queue.orders", "messageCount") == 0
 
 
+def test_a_program_is_told_by_each_process_why_messages_wait_and_where_one_is(broker: Broker) -> None:
+    broker.send(0, "why", 2)
+    broker.send(1, "why", 3)
+    for scheme in ("core", "tcp"):
+        with broker.shared(scheme=scheme) as connection, connection.management() as management:
+            told = management.call("broker", "explain", "why")
+            assert told["broker"] == "mq"
+            assert [(one["process"], one["queue"], one["waiting"]) for one in told["queues"]] == [
+                (0, "why", 2),
+                (1, "why", 3),
+            ]
+            assert all(one["reasons"] for one in told["queues"])
+            assert management.call("broker", "explain", "nothing")["queues"] == []
+    with broker.alone(1) as connection, connection.management() as management:
+        [row, *_] = management.call("queue.why", "listMessages", "")
+        assert [one["waiting"] for one in management.call("broker", "explain", "why")["queues"]] == [3]
+    with broker.shared() as connection, connection.management() as management:
+        found = management.call("broker", "where", row["userID"])
+        assert [(one["process"], one["queue"]) for one in found["places"]] == [(1, "why")]
+        assert management.call("broker", "where", "ID:nobody-1")["places"] == []
+
+
 def test_who_may_not_manage_is_refused(broker: Broker) -> None:
     with (
         broker.shared("poor") as connection,

@@ -10,7 +10,8 @@ from entrepot.cli.dialogue import url_option
 from entrepot.cli.errors import Failure
 from entrepot.cli.managing import Desk, at_desk, tell
 from entrepot.cli.output import listing_option, output_option, show
-from entrepot.management.sifting import BUSIEST, listed
+from entrepot.core.operators.together.asker import listed
+from entrepot.management.sifting import BUSIEST
 
 COLUMNS: Final = ("id", "peer", "protocol", "client_id", "login", "listener")
 CONSUMERS: Final = (

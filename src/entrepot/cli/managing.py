@@ -16,8 +16,9 @@ from entrepot.cli.dialogue import Dialogue, credentials, places, talking
 from entrepot.cli.output import progress, to_json
 from entrepot.cli.values import in_words
 from entrepot.client.management import ALONE
+from entrepot.core.operators.together.whole import Whole
 from entrepot.io import runtime
-from entrepot.management.whole import Whole, sockets_of
+from entrepot.management.whole import sockets_of, whole_of
 
 T = TypeVar("T")
 
@@ -163,7 +164,7 @@ async def together(desk: Desk, url: str) -> AsyncIterator[Desk]:
         for number, why in failures.items():
             _warn(number, why)
         ordered = {number: parts[number] for number in sorted(parts)}
-        whole = Whole(str(facts["name"]), ordered, failures, lambda number: f"stomp+unix://{sockets[number]}")
+        whole = whole_of(str(facts["name"]), ordered, failures, lambda number: f"stomp+unix://{sockets[number]}")
         yield WholeDesk(desk.dialogue, whole, list(ordered.values()))
 
 

@@ -13,7 +13,8 @@ from starlette.routing import Route
 from entrepot.console.access import Visitor
 from entrepot.console.pages import link
 from entrepot.console.tables import Table, age
-from entrepot.management.sifting import BUSIEST, listed
+from entrepot.core.operators.together.asker import listed
+from entrepot.management.sifting import BUSIEST
 
 if TYPE_CHECKING:
     from entrepot.console.pages import Pages

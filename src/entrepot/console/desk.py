@@ -23,7 +23,8 @@ from entrepot.client.management import ALONE
 from entrepot.client.message import Message, Received
 from entrepot.client.producer import Producer
 from entrepot.client.session import Session
-from entrepot.management.whole import Whole, sockets_of
+from entrepot.core.operators.together.whole import Whole
+from entrepot.management.whole import sockets_of, whole_of
 
 MANAGEMENT: Final = "queue://activemq.management"
 PATIENCE: Final = 30.0  # s for an answer; a broker that is alive has a short one in milliseconds
@@ -303,7 +304,8 @@ class Desks:
             else:
                 raise part
         ordered = {number: parts[number] for number in sorted(parts)}
-        return WholeDesk(Whole(str(facts["name"]), ordered, failures, lambda number: f"unix://{sockets[number]}"), desk)
+        whole = whole_of(str(facts["name"]), ordered, failures, lambda number: f"unix://{sockets[number]}")
+        return WholeDesk(whole, desk)
 
     async def _part(self, url: str, user: str, password: str, together: str) -> Desk:
         """Return where one of several processes is asked. Raises Unreachable: another broker is there."""

@@ -16,8 +16,8 @@ from entrepot.console.pages import link as place
 from entrepot.console.pages import lives
 from entrepot.console.picture import duration, figure, left_out, picture, place_of
 from entrepot.console.tables import Table, age
+from entrepot.core.operators.together.asker import Asker
 from entrepot.management.topology import CLUSTER, KINDS, Link, Topology, Way, topology
-from entrepot.management.view import Asker
 
 if TYPE_CHECKING:
     from entrepot.console.pages import Pages

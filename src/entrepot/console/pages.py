@@ -29,7 +29,8 @@ from entrepot.console.gate import Gate, address_of
 from entrepot.console.numbers import count
 from entrepot.console.tables import QueueList, Table, age, when
 from entrepot.console.watch import Watches
-from entrepot.management.view import Asker, alarms, queue_named
+from entrepot.core.operators.together.asker import Asker
+from entrepot.management.view import alarms, queue_named
 
 NAV: Final = (
     ("o", "/", "Overview"),

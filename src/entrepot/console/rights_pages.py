@@ -16,7 +16,7 @@ from entrepot.management.rights import Told, matrix, rules_of, users_of, verdict
 
 if TYPE_CHECKING:
     from entrepot.console.pages import Pages
-    from entrepot.management.view import Asker
+    from entrepot.core.operators.together.asker import Asker
 
 ROWS: Final = 500  # users, and grants of rules: what one answer of a broker holds
 GROUPS_MOST: Final = 12  # columns of the matrix; of more groups a row each is easier to read

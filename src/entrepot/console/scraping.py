@@ -18,7 +18,8 @@ from entrepot.console import metrics as encoder
 from entrepot.console.desk import Desk
 from entrepot.console.watch import Shelf, Watches
 from entrepot.core.operators.overlook import OLD_MS
-from entrepot.management.view import Asker, BrokerView, Sides
+from entrepot.core.operators.together.asker import Asker
+from entrepot.management.view import BrokerView, Sides
 
 EXPLAINED: Final = 20  # queues whose reasons a detailed scrape asks for
 CONSUMERS: Final = 1_000

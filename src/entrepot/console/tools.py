@@ -26,8 +26,8 @@ from entrepot.console.jolokia.world import World
 from entrepot.console.numbers import count
 from entrepot.console.scraping import Scrape, Scrapes
 from entrepot.console.watch import Watches
+from entrepot.core.operators.together.whole import LOOKS
 from entrepot.core.operators.views import QueueView
-from entrepot.management.whole import LOOKS
 
 PLAIN_TYPE: Final = "text/plain; charset=utf-8"  # where `mimeType` asks for it; jolokia.js takes such answers for texts
 READ_MOST: Final = 30.0  # s that a GET of a message may wait

@@ -17,10 +17,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from entrepot.base.errors import EntrepotError, LimitExceeded, TimedOut
 from entrepot.console.desk import Desk, Desks
+from entrepot.core.operators.together.asker import Asker
 from entrepot.management.drift import Settings, settings_of
 from entrepot.management.view import (
     AddressCounts,
-    Asker,
     BrokerView,
     Found,
     Glance,

@@ -13,8 +13,8 @@ from typing import Final
 from msgspec import Struct, convert
 
 from entrepot.base.provenance import DEFAULT
+from entrepot.core.operators.together.asker import Asker
 from entrepot.management.sifting import sifted
-from entrepot.management.view import Asker
 
 SETTINGS_MOST: Final = 20_000  # of one broker that are compared: some 10 MB, and half a second of its time
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct, convert
 
+from entrepot.core.operators.together.asker import Asker
 from entrepot.management.sifting import sifted
-from entrepot.management.view import Asker
 
 ROWS_MOST: Final = 10_000  # that are shown: beyond it somebody searches
 EVERYBODY: Final = "*"

@@ -5,29 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from entrepot.core.operators.listing import PAGE_MOST
-from entrepot.management.view import Asker
+from entrepot.core.operators.together.asker import Asker
 
 PAGE: Final = 500  # rows of one answer: the most that there are in one
 
 
 BUSIEST: Final = json.dumps({"sortColumn": "messagesInTransit", "sortOrder": "desc"})
 """Of consumers: first who has most that is not acknowledged."""
-
-
-async def listed(asker: Asker, operation: str, options: str, most: int) -> list[dict[str, Any]]:
-    """Return up to ``most`` rows of one of Artemis' lists (`core/operators/tables.py`). Raises EntrepotError.
-
-    ``options``: how it is filtered and sorted, as its JSON; "" for not at all.
-    """
-    rows: list[dict[str, Any]] = []
-    size = min(most, PAGE_MOST)
-    while len(rows) < most:
-        told = json.loads(await asker.ask("broker", operation, options, len(rows) // size + 1, size))
-        rows += told["data"]
-        if len(told["data"]) < size:
-            break
-    return rows[:most]
 
 
 async def sifted(asker: Asker, operation: str, most: int, **wanted: object) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from entrepot.base.errors import EntrepotError
 from entrepot.core.operators.overlook import OLD_MS, is_dead_letters
+from entrepot.core.operators.together.asker import Asker
 from entrepot.core.operators.views import QueueView
 
 T = TypeVar("T")
@@ -30,13 +31,6 @@ ASKED: Final = (
 )
 """What is read at once. Totals over all queues are not: each would be one long step of the broker."""
 COUNTED: Final = "address,routedMessageCount,unRoutedMessageCount,temporary"
-
-
-class Asker(Protocol):
-    """Who can ask a broker."""
-
-    async def ask(self, resource: str, operation: str, *values: object) -> Any:
-        """Return the result of an operation. Raises EntrepotError."""
 
 
 class Alarm(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ from entrepot.simulation.campaign import (
     run_mqtt,
     run_network,
     run_pair,
+    run_processes,
     run_quorum,
     run_replicas,
     run_retention,
@@ -49,6 +50,7 @@ PLAIN: Final = {
     "replicas": run_replicas,
     "hosted": run_hosted,
     "retention": run_retention,
+    "processes": run_processes,
 }
 """Worlds of which there is one kind, by the option that asks for them."""
 
@@ -70,6 +72,7 @@ def main(arguments: list[str]) -> int:
         options.replicas,
         options.hosted,
         options.retention,
+        options.processes,
         options.dialling,
         options.fetching,
         options.mirroring,
@@ -127,6 +130,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--dialling", action="store_true", help="run brokers that dial one another over AMQP")
     found.add_argument("--fetching", action="store_true", help="run brokers that federate over AMQP")
     found.add_argument("--mirroring", action="store_true", help="run brokers that mirror themselves over AMQP")
+    found.add_argument("--processes", action="store_true", help="run processes that answer as one broker")
     found.add_argument("--retention", action="store_true", help="run brokers that keep and replay what was settled")
     found.add_argument("--clusters", action="store_true", help="run clusters of 2 to 8 nodes")
     found.add_argument("--chains", action="store_true", help="with --clusters: a long way, and more crashes")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from entrepot.simulation.answering import Answering
 from entrepot.simulation.beside import BesideRun
 from entrepot.simulation.caller_runs import CallerRun
 from entrepot.simulation.carried import CarriedRun
@@ -84,6 +85,15 @@ def run_replicas(seed: int, *, lines: bool = False) -> Result:
     replicas = Replicas(seed, lines=lines)
     violations = replicas.run()
     world = replicas.world
+    counts = dict(sorted({**world.counts, "events": world.events}.items()))
+    return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
+
+
+def run_processes(seed: int, *, lines: bool = False) -> Result:
+    """Run the processes of ``seed`` that answer questions as one broker. It has no plan to shrink."""
+    processes = Answering(seed, lines=lines)
+    violations = processes.run()
+    world = processes.world
     counts = dict(sorted({**world.counts, "events": world.events}.items()))
     return Result(seed, world.digest(), tuple(violations), counts, 0, () if world.lines is None else tuple(world.lines))
 

@@ -177,7 +177,7 @@ class ClusterRun(Trial):
             for far in [self._site(name) for name in self.draft.met_by(near.name)]:
                 assert near.made is not None
                 assert far.broker is not None
-                known = near.made.clusters[0].registry.bindings
+                known = {one.cluster_name for one in near.made.clusters[0].registry.all()}
                 for queue in far.broker.table.queues.values():
                     own = queue.name.startswith("$") or queue.address.startswith(("activemq.", *self.draft.alone))
                     if not own and queue.name + far.broker.ids.node.uuid_text not in known:

@@ -18,7 +18,6 @@ from entrepot.cluster.carrying.connector import CoreConnector
 from entrepot.cluster.clusters.contact import Contact
 from entrepot.cluster.clusters.contact import Effect as ContactEffect
 from entrepot.cluster.clusters.draining import Drain
-from entrepot.cluster.clusters.remotes import NODE_CHARACTERS
 from entrepot.core.addressing.binding import STORE_PREFIX
 from entrepot.core.broker import BrokerCore
 from entrepot.journal.log import Waiter
@@ -196,8 +195,8 @@ class Clustered(Promised):
         found: list[str] = []
         for site in self.sites.values():
             clusters = [] if site.made is None else site.made.clusters
-            for binding in [one for cluster in clusters for one in cluster.registry.bindings.values()]:
-                far = sites[binding.cluster_name[-NODE_CHARACTERS:]]
+            for binding in [one for cluster in clusters for one in cluster.registry.all()]:
+                far = sites[binding.node]
                 assert far.broker is not None
                 queue = far.broker.table.queues.get(binding.queue_name)
                 there = -1 if queue is None else queue.roster.readers()

@@ -1,74 +1,15 @@
-"""What processes that are one broker ask one another for a user, and what becomes of their answers."""
+"""Courses that ask processes, run by the loop of asyncio, and what becomes of a question to all."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from entrepot.base.errors import EntrepotError, Fault, InvalidDestination, Refused, Unreachable
-from entrepot.core.operators.census import Question
-from entrepot.core.security.directory import Subject
-from entrepot.management.processes import Joint, Part, method_of, question_of
-
-BOSS = Subject("boss", ["admins", "shop"])
-
-
-class Asked:
-    """A process that answers with ``answer``; ``said`` is what it was asked."""
-
-    def __init__(self, **answer: Any) -> None:
-        self.answer = answer
-        self.said: dict[str, Any] = {}
-
-    async def __call__(self, said: dict[str, Any]) -> dict[str, Any]:
-        self.said = said
-        return self.answer
-
-
-def ask(asked: Asked, question: Question, resource: str, operation: str, *values: object) -> Any:
-    return asyncio.run(Part(question, asked).ask(resource, operation, *values))
-
-
-def test_a_question_arrives_as_it_was_asked_and_for_whom() -> None:
-    process = Asked(value=7)
-    question = Question("queue.Q", "", "moveMessages", ["", "R"], [BOSS])
-    assert ask(process, question, "queue.Q", "moveMessages", "", "R") == 7
-    heard = question_of(process.said)
-    assert (heard.resource, heard.attribute, heard.operation, heard.values) == (
-        "queue.Q",
-        "",
-        "moveMessages",
-        ["", "R"],
-    )
-    [subject] = heard.subjects
-    assert (subject.name, list(subject.groups), subject.peer) == ("boss", ["admins", "shop"], False)
-
-
-def test_an_attribute_is_read_as_one_and_what_else_is_asked_for_it_takes_its_right() -> None:
-    process = Asked(value=["a"])
-    question = Question("broker", "queueCount", "", [], [])
-    assert method_of(question) == "getQueueCount"
-    ask(process, question, "broker", "getQueueCount")
-    assert (process.said["attribute"], process.said["operation"], process.said["method"]) == ("queueCount", "", "")
-    ask(process, question, "broker", "describeAttributes", "queueNames")
-    heard = question_of(process.said)
-    assert (heard.attribute, heard.operation, heard.method) == ("", "describeAttributes", "getQueueCount")
-
-
-def test_a_refusal_is_raised_as_what_it_is() -> None:
-    process = Asked(code=InvalidDestination.code, message="there is no queue Q", remedy="name another")
-    question = Question("queue.Q", "", "pause", [], [])
-    with pytest.raises(InvalidDestination) as raised:
-        ask(process, question, "queue.Q", "pause")
-    assert (raised.value.message, raised.value.remedy) == ("there is no queue Q", "name another")
-    with pytest.raises(Refused):
-        ask(Asked(code="ENT-0000", message="of a later version"), question, "queue.Q", "pause")
-
-
-def test_what_is_no_question_is_one_about_nothing() -> None:
-    assert question_of({}).resource == ""
+from entrepot.base.errors import EntrepotError, Fault, Refused, Unreachable
+from entrepot.core.operators.together.everyone import Joint
+from entrepot.core.operators.together.loop import every
+from entrepot.management.processes import Running
 
 
 @pytest.mark.parametrize(
@@ -84,13 +25,44 @@ def test_what_went_wrong_is_an_error_that_can_be_told(raised: Exception | None, 
     async def run() -> None:
         joint = Joint()
         assert not joint.step()
-        joint.task = asyncio.get_running_loop().create_task(fail())
+        joint.task = task = Running().start(fail())
         await asyncio.sleep(0)
         if raised is None:
-            joint.task.cancel()  # as the broker does that stops
-        await asyncio.wait([joint.task])
+            task.cancel()  # as the broker does that stops
+        await asyncio.wait([task])
         assert joint.step()
         with pytest.raises(kind):
             joint.result()
+
+    asyncio.run(run())
+
+
+def test_courses_run_side_by_side_and_end_with_who_wanted_them() -> None:
+    ended: list[str] = []
+
+    async def one(name: str, wait: asyncio.Event | None) -> str:
+        try:
+            if wait is not None:
+                await wait.wait()
+            if name == "bad":
+                raise Refused("no")
+            return name
+        finally:
+            ended.append(name)
+
+    async def run() -> None:
+        loop, gate = Running(), asyncio.Event()
+        work = loop.start(every(loop, [one("slow", gate), one("quick", None), one("bad", None)]))
+        await asyncio.sleep(0.01)
+        assert ended == ["quick", "bad"]
+        gate.set()
+        slow, quick, bad = await work
+        assert (slow, quick, type(bad)) == ("slow", "quick", Refused)
+        work = loop.start(every(loop, [one("given up", asyncio.Event())]))
+        await asyncio.sleep(0.01)
+        work.cancel()
+        await asyncio.wait([work])
+        await asyncio.sleep(0.01)
+        assert ended[-1] == "given up"
 
     asyncio.run(run())

@@ -85,7 +85,7 @@ class _Known(Registry):
             self.redistribution = Redistribution(connection.broker, self._is_own)
 
     def _is_own(self, binding: RemoteBinding) -> bool:
-        return self.bindings.get(binding.cluster_name) is binding
+        return any(one.bindings.get(binding.cluster_name) is binding for one in self.tellers)
 
     def changed(self, binding: RemoteBinding) -> None:
         """See what moves there."""
@@ -459,7 +459,7 @@ class AllClusters(Elsewhere):
 
     def infos(self) -> list[QueueInfo]:
         """Return one for each, with its distance from here."""
-        return [_info(one) for each in self._connections for one in each.registry.bindings.values()]
+        return [_info(one) for each in self._connections for one in each.registry.all()]
 
 
 def _info(binding: RemoteBinding) -> QueueInfo:
@@ -467,6 +467,6 @@ def _info(binding: RemoteBinding) -> QueueInfo:
     info.distance = int(binding.distance)
     info.filter = "" if binding.filter is None else binding.filter.text
     info.consumers = [""] * int(binding.count - binding.filtered)
-    for text, each in binding.filters.items():
-        info.consumers += [text] * int(each.count)
+    for text, count in binding.filters().items():
+        info.consumers += [text] * count
     return info

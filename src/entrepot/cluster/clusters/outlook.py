@@ -36,9 +36,7 @@ def elsewhere(
     reasons: list[Row] = []
     for connection in connections:
         found = [
-            one
-            for one in connection.registry.bindings.values()
-            if one.address == name and (one.routing == MULTICAST) == topic
+            one for one in connection.registry.all() if one.address == name and (one.routing == MULTICAST) == topic
         ]
         rows += [_row(connection, one, now) for one in found[:ROWS_MAX]]
         reasons += _reasons(broker, connection, name, found, topic=topic)
@@ -46,7 +44,7 @@ def elsewhere(
 
 
 def _row(connection: ClusterConnection, binding: RemoteBinding, now: Instant) -> Row:
-    node = binding.cluster_name[len(binding.queue_name) :]
+    node = binding.node
     member = connection.topology.members.get(node)
     flow = next((one for one in connection.flows.values() if binding.cluster_name in one.remotes.bindings), None)
     bridges = [] if flow is None else [one.report(now) for one in flow.way.bridges.values()]
@@ -58,7 +56,7 @@ def _row(connection: ClusterConnection, binding: RemoteBinding, now: Instant) ->
         "distance": int(binding.distance),
         "connected": binding.connected,
         "consumers": binding.consumers(),
-        "selectors": list(binding.filters),
+        "selectors": list(binding.filters()),
         "unselective": int(binding.count - binding.filtered),
         "filter": "" if binding.filter is None else binding.filter.text,
         "balancing": connection.options.balancing.value,
@@ -100,7 +98,7 @@ def _reasons(
 
 def _unmet(connection: ClusterConnection) -> Iterator[Row]:
     """Note the members of which nothing can be known here."""
-    told = {one.cluster_name[len(one.queue_name) :] for one in connection.registry.bindings.values()}
+    told = {one.node for one in connection.registry.all()}
     for node, member in connection.topology.members.items():
         state, why = standing(connection, node)
         if state in ("here", "met"):
@@ -118,7 +116,7 @@ def _unmet(connection: ClusterConnection) -> Iterator[Row]:
 
 
 def _of_binding(connection: ClusterConnection, binding: RemoteBinding) -> Iterator[Row]:
-    node = binding.cluster_name[len(binding.queue_name) :]
+    node = binding.node
     member = connection.topology.members.get(node)
     place = node if member is None else where(member)
     waiting = int(binding.queue.count)
@@ -140,7 +138,7 @@ def _left_here(connection: ClusterConnection, queue: Queue, found: Iterable[Remo
     wanted = [message for message in looked if any(one.passes(message) and one.is_wanted(message) for one in read)]
     places = ", ".join(dict.fromkeys(_place(connection, one) for one in read))
     if looked and not wanted:
-        said = [text for one in read for text in one.filters]
+        said = [text for one in read for text in one.filters()]
         text = f"none of the first {len(looked)} that wait here is wanted at {places}: selectors {'; '.join(said)}"
         yield _reason("remote-selector", text, "a consumer without a selector, or with another one")
     elif wanted:
@@ -166,7 +164,7 @@ def _head(queue: Queue) -> list[Message]:
 
 
 def _place(connection: ClusterConnection, binding: RemoteBinding) -> str:
-    member = connection.topology.members.get(binding.cluster_name[len(binding.queue_name) :])
+    member = connection.topology.members.get(binding.node)
     return binding.cluster_name if member is None else where(member)
 
 

@@ -10,8 +10,7 @@ to them goes to the peer, and they are told on, one further still.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from sys import intern
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from entrepot.base.errors import InvalidSelector
@@ -45,8 +44,51 @@ def store_name(cluster: str, node: str) -> str:
     return f"{STORE_PREFIX}{cluster}.{node}"
 
 
+class Bindings:
+    """Those that one node told of, by cluster name. No text is kept for that: of most of them the name of the queue and
+    the id of the node, which it is made of, are kept anyway.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: Final[dict[str, dict[str, RemoteBinding]]] = {}  # id of the queue's node -> name of the queue
+
+    def get(self, name: str) -> RemoteBinding | None:
+        """Return the one called ``name``; None for none."""
+        of_node = self._nodes.get(name[-NODE_CHARACTERS:])
+        return None if of_node is None else of_node.get(name[:-NODE_CHARACTERS])
+
+    def add(self, binding: RemoteBinding) -> None:
+        """Know ``binding``, in place of one of the same name."""
+        self._nodes.setdefault(binding.node, {})[binding.queue_name] = binding
+
+    def remove(self, binding: RemoteBinding) -> None:
+        """Forget ``binding``, if it is known."""
+        of_node = self._nodes.get(binding.node, {})
+        if of_node.get(binding.queue_name) is binding:
+            del of_node[binding.queue_name]
+            if not of_node:
+                del self._nodes[binding.node]
+
+    def values(self) -> Iterator[RemoteBinding]:
+        """Yield each, those of one node together."""
+        for of_node in self._nodes.values():
+            yield from of_node.values()
+
+    def __contains__(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return (one.cluster_name for one in self.values())
+
+    def __len__(self) -> int:
+        return sum(len(of_node) for of_node in self._nodes.values())
+
+
 class Registry:
-    """What all nodes of one cluster told: a queue that two tell of is bound once. ``own``: this node's id."""
+    """What all nodes of one cluster told: a queue that two tell of is bound once. ``own``: this node's id.
+
+    ``tellers``: those who told of one that is known.
+    """
 
     def __init__(self, broker: BrokerCore, cluster: str, mode: int, own: str, say: Callable[[str], None]) -> None:
         self.broker: Final = broker
@@ -54,8 +96,16 @@ class Registry:
         self.mode: Final = mode
         self.own: Final = own
         self.say: Final = say
-        self.bindings: dict[str, RemoteBinding] = {}  # by cluster name
-        self.owners: dict[str, RemoteQueues] = {}  # who told of it
+        self.tellers: Final[dict[RemoteQueues, None]] = {}
+
+    def teller(self, name: str) -> RemoteQueues | None:
+        """Return who told of the queue that the cluster calls ``name``; None where it is not known."""
+        return next((one for one in self.tellers if name in one.bindings), None)
+
+    def all(self) -> Iterator[RemoteBinding]:
+        """Yield the queues of all."""
+        for teller in self.tellers:
+            yield from teller.bindings.values()
 
     def added(self, binding: RemoteBinding) -> None:
         """A queue of another node is known."""
@@ -78,11 +128,11 @@ class RemoteQueues:
 
     def __init__(self, registry: Registry, node: str) -> None:
         self.node: Final = node
-        self.bindings: dict[str, RemoteBinding] = {}  # by cluster name
+        self.bindings: Final = Bindings()
         self._registry: Final = registry
         self._broker: Final = registry.broker
         self._heard = False  # RESET came: from there on it counts
-        self._unconfirmed: dict[str, None] = {}  # bindings that were not told again yet
+        self._unconfirmed: dict[RemoteBinding, None] = {}  # bindings that were not told again yet
         self._told_twice: dict[str, None] = {}
 
     def store(self) -> Queue:
@@ -116,7 +166,7 @@ class RemoteQueues:
         """Take one notification."""
         if said.get(RESET) is True:
             self._heard = True
-            self._unconfirmed = dict.fromkeys(self.bindings)
+            self._unconfirmed = dict.fromkeys(self.bindings.values())
             for each in self.bindings.values():
                 self._forget_consumers(each)
                 self._registry.changed(each)
@@ -124,11 +174,10 @@ class RemoteQueues:
         if not self._heard:
             return
         if said.get(RESET_COMPLETE) is True:
-            for lost in self._unconfirmed:
-                gone = self.bindings.get(lost)
-                if gone is not None:
+            lost, self._unconfirmed = self._unconfirmed, {}
+            for gone in lost:
+                if self.bindings.get(gone.cluster_name) is gone:
                     self._remove(gone)
-            self._unconfirmed = {}
             self._registry.complete(self.node)
             return
         kind = said.get(NOTIFICATION_TYPE)
@@ -157,27 +206,25 @@ class RemoteQueues:
             self._registry.wanted(binding, text, False)
             self._registry.changed(binding)
 
-    def _is_nearer(self, name: str, distance: int) -> bool:
-        """Return whether the queue is nearer over this node than over the one that told of it, which loses it then.
+    def _is_nearer(self, name: str, distance: int, owner: RemoteQueues) -> bool:
+        """Return whether the queue is nearer over this node than over ``owner``, who told of it, and loses it then.
 
         What a node told others comes back from them, of a chain that leads both ways; after a restart it may come back
         before the queue's own node says anything.
         """
-        known = self._registry.bindings[name]
-        owner = self._registry.owners.get(name)
-        if owner is None or distance >= known.distance:
+        known = owner.bindings.get(name)
+        if known is None or distance >= known.distance:
             return False
         owner.yield_to_nearer(known)
         return True
 
     def yield_to_nearer(self, binding: RemoteBinding) -> None:
         """Another node is nearer to the queue of ``binding``."""
-        self._unconfirmed.pop(binding.cluster_name, None)
         self._remove(binding)
 
     def _forget_consumers(self, binding: RemoteBinding) -> None:
         """Its consumers are told anew: nodes behind this one forget those of before, or they would count them twice."""
-        filters = {text: int(each.count) for text, each in binding.filters.items()}
+        filters = binding.filters()
         filters[""] = int(binding.count - binding.filtered)
         binding.reset()
         for text, count in filters.items():
@@ -192,8 +239,9 @@ class RemoteQueues:
         if not isinstance(far, int) or not isinstance(distance, int) or name.endswith(self._registry.own):
             return
         known = self.bindings.get(name)
-        confirmed = name not in self._unconfirmed
-        self._unconfirmed.pop(name, None)
+        confirmed = known is None or known not in self._unconfirmed
+        if known is not None:
+            self._unconfirmed.pop(known, None)
         if known is not None and known.far == far and known.address == address:
             if not confirmed or not known.connected:
                 known.connected = True
@@ -203,8 +251,8 @@ class RemoteQueues:
             return
         if known is not None:
             self._remove(known)
-        elif name in self._registry.bindings:
-            if not self._is_nearer(name, distance + 1):
+        elif (owner := self._registry.teller(name)) is not None:
+            if not self._is_nearer(name, distance + 1, owner):
                 self._warn(name)
                 return
         elif len(self.bindings) >= BINDINGS_MAX:
@@ -214,28 +262,32 @@ class RemoteQueues:
 
     def _bind(self, name: str, address: str, routing_name: str, far: int, distance: int, selector: object) -> None:
         registry = self._registry
+        bound = self._broker.table.addresses.get(address)
+        if bound is not None:
+            address = bound.name  # one text where names are the same, as they mostly are, at all nodes
+        node, queue_name = name[-NODE_CHARACTERS:], name[:-NODE_CHARACTERS]
         binding = RemoteBinding(
-            intern(address),  # one text where names are the same, as they mostly are, at all nodes
-            intern(routing_name),
+            address,
+            address if routing_name == address else routing_name,
             self.store(),
             distance + 1,
             identity=remote_as(name, ANYCAST if routing_name == address else MULTICAST, far),
             far=far,
-            cluster_name=name,
-            queue_name=intern(name[:-NODE_CHARACTERS]),
+            node=self.node if node == self.node else node,
+            queue_name=next((one for one in (address, routing_name) if one == queue_name), queue_name),
             mode=registry.mode,
         )
         binding.filter = self._condition(binding, selector if isinstance(selector, str) else "")
-        self.bindings[name] = binding
-        registry.bindings[name] = binding
-        registry.owners[name] = self
+        self.bindings.add(binding)
+        registry.tellers[self] = None
         self._broker.table.add_remote(binding)
         registry.added(binding)
 
     def _remove(self, binding: RemoteBinding) -> None:
-        self.bindings.pop(binding.cluster_name, None)
-        self._registry.bindings.pop(binding.cluster_name, None)
-        self._registry.owners.pop(binding.cluster_name, None)
+        self._unconfirmed.pop(binding, None)
+        self.bindings.remove(binding)
+        if not self.bindings:
+            self._registry.tellers.pop(self, None)
         self._broker.table.remove_remote(binding)
         self._registry.removed(binding)
 

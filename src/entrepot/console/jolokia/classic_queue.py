@@ -11,7 +11,7 @@ from entrepot.base.errors import Refused
 from entrepot.console.jolokia.answering import Write
 from entrepot.console.jolokia.world import Row
 from entrepot.console.numbers import count, whole
-from entrepot.management.view import Asker
+from entrepot.core.operators.together.asker import Asker
 
 BROWSED: Final = 1_000  # messages of one look
 HEADERS: Final = {

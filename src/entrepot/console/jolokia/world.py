@@ -12,8 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from entrepot.core.operators.together.asker import Asker
 from entrepot.core.operators.views import QueueView
-from entrepot.management.view import Asker, all_queues, queue_named
+from entrepot.management.view import all_queues, queue_named
 
 TUNED: Final = "describeTuned"
 PAGE: Final = 1_000  # rows of one list: the most that the broker answers with

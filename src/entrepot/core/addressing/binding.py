@@ -127,9 +127,11 @@ def node_in(known: bytes) -> str:
 class RemoteBinding(Binding):
     """A queue of another node. ``identity``: what it is called here; ``far``: at the next node on the way there.
 
-    ``queue_name``: of the queue, on its node; ``cluster_name``: that with the id of its node. It wants a message if a
-    consumer without a filter was announced, or one whose filter matches; Artemis looks at the filters alone once one
-    consumer has one (artemis.md 1.12), so that what only the others would take is not sent to them.
+    ``queue_name``: of the queue, on its node; ``cluster_name``: that with ``node``, the id of its node. It wants a
+    message if a consumer without a filter was announced, or one whose filter matches; Artemis looks at the filters
+    alone once one consumer has one (artemis.md 1.12), so that what only the others would take is not sent to them.
+
+    A node of a large cluster knows 100,000 of them: what can be made of the rest is made when it is asked for.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class RemoteBinding(Binding):
         *,
         identity: i64,
         far: i64,
-        cluster_name: str,
+        node: str,
         queue_name: str,
         mode: i64,
     ) -> None:
@@ -150,15 +152,28 @@ class RemoteBinding(Binding):
         super().__init__(address, routing, routing_name, queue, distance)
         self.identity: i64 = identity
         self.far: i64 = far
-        self.route: bytes = int(far).to_bytes(8, "big", signed=True)
         self.route_key: str = intern(ROUTE_TO + queue.name)  # one text for all that the next node told of
-        self.cluster_name: str = cluster_name
+        self.node: str = node
         self.queue_name: str = queue_name
         self.mode: i64 = mode
         self.filter: Predicate | None = None
         self.count: i64 = 0  # of the consumers that were announced
-        self.filters: dict[str, _Filter] = {}
+        self._filters: dict[str, _Filter] | None = None
         self.filtered: i64 = 0  # of these consumers, those that have one
+
+    @property
+    def cluster_name(self) -> str:
+        """What all nodes of the cluster call the queue."""
+        return self.queue_name + self.node
+
+    @property
+    def route(self) -> bytes:
+        """The id of the queue at the next node, as `ROUTE_TO` says it."""
+        return int(self.far).to_bytes(8, "big", signed=True)
+
+    def filters(self) -> dict[str, int]:
+        """Return how many of the consumers that were announced have which filter."""
+        return {} if self._filters is None else {text: int(one.count) for text, one in self._filters.items()}
 
     def passes(self, message: Message) -> bool:
         """Return whether the filter of the queue lets ``message`` in."""
@@ -169,9 +184,11 @@ class RemoteBinding(Binding):
         """Return whether a consumer that was announced would take ``message``."""
         if self.count > self.filtered:
             return True
-        for each in self.filters.values():  # noqa: SIM110 - a loop compiles to half the time of a generator
-            if each.condition.matches(message):
-                return True
+        filters = self._filters
+        if filters is not None:
+            for each in filters.values():
+                if each.condition.matches(message):
+                    return True
         return False
 
     def consumers(self) -> int:
@@ -184,9 +201,12 @@ class RemoteBinding(Binding):
         if condition is None:
             return
         self.filtered += 1
-        known = self.filters.get(condition.text)
+        filters = self._filters
+        if filters is None:
+            filters = self._filters = {}
+        known = filters.get(condition.text)
         if known is None:
-            self.filters[condition.text] = _Filter(condition)
+            filters[condition.text] = _Filter(condition)
         else:
             known.count += 1
 
@@ -194,19 +214,20 @@ class RemoteBinding(Binding):
         """One with this filter, "" for none, reads there no more."""
         if self.count > 0:
             self.count -= 1
-        known = self.filters.get(selector)
-        if selector and known is not None:
+        filters = self._filters
+        known = None if filters is None else filters.get(selector)
+        if filters is not None and selector and known is not None:
             self.filtered -= 1
             known.count -= 1
             if known.count <= 0:
-                del self.filters[selector]
+                del filters[selector]
         self.filtered = min(self.filtered, self.count)
 
     def reset(self) -> None:
         """Nothing is known of consumers any more."""
         self.count = 0
         self.filtered = 0
-        self.filters.clear()
+        self._filters = None
 
 
 class Group:
@@ -216,6 +237,13 @@ class Group:
         self.bindings: list[Binding] = []
         self.turn: i64 = 0  # where the next choice begins: of all who send to it together
 
+    def add(self, binding: Binding) -> None:
+        """Add ``binding``. Most groups have one, for which no list is made that could hold more."""
+        if self.bindings:
+            self.bindings.append(binding)
+        else:
+            self.bindings = [binding]
+
 
 class Address:
     """One address: its bindings, by routing type and group. ``pattern`` addresses hold wildcard subscriptions."""
@@ -223,18 +251,30 @@ class Address:
     def __init__(self, name: str) -> None:
         self.name: str = name
         self.anycasts: Group = Group()
-        self.multicasts: dict[str, Group] = {}  # by routing name
+        self._multicasts: dict[str, Group] | None = None
         self.pattern: bool = is_pattern(name, MIXED)
         self.created_by_operator: bool = False
         self.routed: i64 = 0  # messages sent here, in this run, while there was a queue or a divert
         self.unrouted: i64 = 0  # those that came while there was none
 
+    @property
+    def multicasts(self) -> dict[str, Group]:
+        """The groups of subscriptions, by routing name; to be looked at."""
+        known = self._multicasts
+        return {} if known is None else known
+
     def bind(self, binding: Binding) -> None:
         """Let ``binding`` have messages, in the group of its routing name."""
-        group = self.anycasts
-        if binding.routing == MULTICAST:
-            group = self.multicasts.setdefault(binding.routing_name, Group())
-        group.bindings.append(binding)
+        if binding.routing != MULTICAST:
+            self.anycasts.add(binding)
+            return
+        known = self._multicasts
+        if known is None:
+            known = self._multicasts = {}
+        group = known.get(binding.routing_name)
+        if group is None:
+            group = known[binding.routing_name] = Group()
+        group.add(binding)
 
     def unbind(self, queue: Queue) -> None:
         """Remove the bindings to ``queue``."""
@@ -242,8 +282,7 @@ class Address:
         group = self.multicasts.get(queue.name)
         if group is not None:
             group.bindings = [one for one in group.bindings if one.queue is not queue]
-            if not group.bindings:
-                del self.multicasts[queue.name]
+            self._tidy(queue.name, group)
 
     def unbind_remote(self, binding: RemoteBinding) -> None:
         """Remove ``binding``."""
@@ -251,8 +290,15 @@ class Address:
         group = self.multicasts.get(binding.routing_name)
         if group is not None:
             group.bindings = [one for one in group.bindings if one is not binding]
-            if not group.bindings:
-                del self.multicasts[binding.routing_name]
+            self._tidy(binding.routing_name, group)
+
+    def _tidy(self, routing_name: str, group: Group) -> None:
+        """Forget ``group`` if it has nothing."""
+        known = self._multicasts
+        if known is not None and not group.bindings:
+            del known[routing_name]
+            if not known:
+                self._multicasts = None
 
     def group_of(self, binding: Binding) -> Group:
         """Return the group that ``binding`` is one of."""

@@ -23,6 +23,7 @@ from entrepot.core.operators.limiting import Limiting
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.making import Making, address_text
 from entrepot.core.operators.overlook import QueuePage, Sums
+from entrepot.core.operators.pace import Pace
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
 from entrepot.core.operators.remembering import remember_octets, remember_texts
 from entrepot.core.operators.replaying import replay, replayed, retained
@@ -133,11 +134,11 @@ class BrokerControl(Control):
             **census.operations(),
             **BrokerSampling(broker, census).operations(),
             "listAddresses": self._list_addresses,
-            "listQueues": lambda given: Page(list(broker.table.queues.values()), QUEUES, given),
+            "listQueues": lambda given: Page(list(broker.table.queues.values()), QUEUES, given, Pace(broker)),
             "listConsumers": lambda given: Page(
-                tables.consumers(broker, census), tables.consumer_columns(broker), given
+                tables.consumers(broker, census), tables.consumer_columns(broker), given, Pace(broker)
             ),
-            "listConnections": lambda given: Page(census.views(), tables.CONNECTIONS, given),
+            "listConnections": lambda given: Page(census.views(), tables.CONNECTIONS, given, Pace(broker)),
             "listSessions": self._list_sessions,
             "listAllSessionsAsJSON": lambda given: _sessions_json(tables.sessions(census)),
             "listProducersInfoAsJSON": lambda given: json_of(
@@ -146,7 +147,7 @@ class BrokerControl(Control):
             "listConsumersAsJSON": self._consumers_of,
             "getRoles": lambda given: role_rows(broker, given.text(0)),
             "getRolesAsJSON": lambda given: json_of(roles(broker, given.text(0))),
-            "listProducers": lambda given: Page(tables.producers(census), tables.PRODUCERS, given),
+            "listProducers": lambda given: Page(tables.producers(census), tables.PRODUCERS, given, Pace(broker)),
             "listAllConsumersAsJSON": lambda given: json_of(self._consumers("")[:DESCRIBED_MOST]),
             "listConnectionsAsJSON": lambda given: json_of(census.connections(0, DESCRIBED_MOST)),
             "listConnectionIDs": lambda given: [one.id for one in islice(census.views(), DESCRIBED_MOST)],
@@ -188,7 +189,7 @@ class BrokerControl(Control):
             "describeStorage": lambda given: {**storage(broker), "syncs": census.syncs(), **retained(census)},
             "describeAvailability": lambda given: census.availability(),
             "describeStores": lambda given: census.stores(),
-            "describeConfiguration": lambda given: settings_page(census, given),
+            "describeConfiguration": lambda given: settings_page(broker, census, given),
             "describeUsers": lambda given: entitlements.users(broker, given),
             "describeRules": lambda given: entitlements.rules(broker, given),
             "describeRights": lambda given: entitlements.verdicts(broker, given),
@@ -238,7 +239,7 @@ class BrokerControl(Control):
         table = self.broker.table
         if len(given) == 1:
             return given.text(0).join(sorted(table.addresses, key=str.lower))
-        return Page(list(table.addresses.values()), tables.address_columns(self.broker), given)
+        return Page(list(table.addresses.values()), tables.address_columns(self.broker), given, Pace(self.broker))
 
     def _bindings(self, given: Arguments) -> str:
         """Return one binding a line: its name, what it leads to, and who reads there."""
@@ -264,7 +265,7 @@ class BrokerControl(Control):
     def _list_sessions(self, given: Arguments) -> object:
         """Take (options, page, size), or (connection): the ids of its sessions."""
         if len(given) != 1:
-            return Page(tables.sessions(self.census), tables.SESSIONS, given)
+            return Page(tables.sessions(self.census), tables.SESSIONS, given, Pace(self.broker))
         wanted = given.text(0)
         return [one.id for one in tables.sessions(self.census) if one.connection == wanted]
 

@@ -18,6 +18,7 @@ from entrepot.base.provenance import NOWHERE, Spot
 from entrepot.core.addressing.routing import default_routing
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.pace import Pace
 from entrepot.core.operators.sifting import Sifted
 from entrepot.core.security.access import (
     BROWSE,
@@ -73,7 +74,7 @@ def users(broker: BrokerCore, given: Arguments) -> Sifted[Person]:
     """Return the page of who comes in. Raises Refused."""
     listed = Listed(broker.access)
     facts = {"asks": listed.asks, "guarded": broker.access.guarded, "narrowest": listed.narrowest}
-    return Sifted(given, "users", _people(listed), Person.text, Person.row, facts=facts)
+    return Sifted(given, "users", _people(listed), Pace(broker), Person.text, Person.row, facts=facts)
 
 
 def _people(listed: Listed) -> Iterator[Person]:
@@ -120,7 +121,7 @@ def rules(broker: BrokerCore, given: Arguments) -> Sifted[Grant]:
     found = (Grant(rule, group, rights) for rule in listed.rules for group, rights in rule.grants.items())
     others = () if temporary is None else [Grant(temporary, *one, TEMPORARY) for one in temporary.grants.items()]
     facts = {"asks": listed.asks, "guarded": broker.access.guarded, "narrowest": listed.narrowest}
-    return Sifted(given, "rules", chain(found, others), Grant.text, Grant.row, facts=facts)
+    return Sifted(given, "rules", chain(found, others), Pace(broker), Grant.text, Grant.row, facts=facts)
 
 
 # -- one user at one address -------------------------------------------------------------------------------------------

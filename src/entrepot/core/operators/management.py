@@ -51,6 +51,8 @@ ALONE: Final = "entrepot_alone"  # said by who asks this process, and not all th
 MISSING: Final = "entrepot_missing"  # which of those are left out of an answer, and why
 
 REQUESTS_MAX: Final = 1_000
+ANSWERS_A_TURN: Final = 20  # some 20 us each, where they are short
+ANSWER_OCTETS_A_TURN: Final = 256 * 1024  # to write so much takes a millisecond; one answer may be longer
 BODY_OCTETS_MAX: Final = 256 * 1024  # arguments: a selector, some names
 
 Told = Callable[[object, EntrepotError | None], None]
@@ -170,10 +172,13 @@ class Management(TurnedService):
         return self.census.subjects(asker) if told or self.guard is not None else []
 
     def turn(self) -> None:
-        """Answer what is ready, and do one step of one request."""
+        """Answer some of what is ready, and do one step of one request."""
         try:
-            while self.ready:
-                self._answer(self.ready.popleft())
+            octets = 0
+            for _ in range(min(len(self.ready), ANSWERS_A_TURN)):
+                octets += self._answer(self.ready.popleft())
+                if octets >= ANSWER_OCTETS_A_TURN:
+                    break
             if self.open:
                 self._work(self.open.popleft())
         finally:  # should one request show a bug of ours, the others are still served
@@ -184,6 +189,9 @@ class Management(TurnedService):
         if self._step(request):
             self.storing += 1
             self.broker.journal.confirm(_Stored(self, request), b"")
+        elif (when_done := getattr(request.work, "when_done", None)) is not None:
+            self.resting += 1
+            when_done(lambda: self.rested(request))
         elif pause := int(getattr(request.work, "pause", 0)):
             self.resting += 1
             self.broker.timetable.add(_Resting(int(self.broker.now) + pause, self, request))
@@ -191,7 +199,7 @@ class Management(TurnedService):
             self.open.append(request)
 
     def rested(self, request: _Request) -> None:
-        """Look again at work that others do."""
+        """Look again at work that others do; within a turn."""
         self.resting -= 1
         self.open.append(request)
         self.ask_turn()
@@ -264,12 +272,13 @@ class Management(TurnedService):
             self.guard.check(question.subjects, question.resource, verb + name[:1].upper() + name[1:])
         return found
 
-    def _answer(self, request: _Request) -> None:
+    def _answer(self, request: _Request) -> int:
+        """Tell who asked; return how many octets that was."""
         failure = request.failure
         if request.told is not None:
             request.told(request.outcome, failure)
         if not request.reply_to:
-            return
+            return 0
         properties: dict[str, bool | str] = {SUCCEEDED: failure is None}
         if failure is None:
             body = msgspec.json.encode([request.outcome])
@@ -280,11 +289,12 @@ class Management(TurnedService):
             properties[CODE] = failure.code
             if failure.remedy:
                 properties[REMEDY] = failure.remedy
-        answer = Said(body.decode(), properties, request.correlation_id)
+        raw = msgspec.json.encode(Said(body.decode(), properties, request.correlation_id))
         try:
-            self._send(request.reply_to, msgspec.json.encode(answer))
+            self._send(request.reply_to, raw)
         except EntrepotError as error:
             announcing.unrouted(self.broker.hub, None, request.reply_to, error)
+        return len(raw)
 
     def _send(self, reply_to: str, raw: bytes) -> None:
         broker = self.broker

@@ -6,14 +6,16 @@ from typing import Any
 
 from entrepot.base.errors import Refused
 from entrepot.base.provenance import DEFAULT, ENVIRONMENT, FILE, OPTION, PROGRAM, Said
+from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.listing import Arguments
+from entrepot.core.operators.pace import Pace
 from entrepot.core.operators.sifting import Sifted
 
 SOURCES = (FILE, OPTION, ENVIRONMENT, DEFAULT, PROGRAM)
 
 
-def settings_page(census: Census, given: Arguments) -> Sifted[Said]:
+def settings_page(broker: BrokerCore, census: Census, given: Arguments) -> Sifted[Said]:
     """Return the page that is wanted; beside what every page takes, ``source`` is one of `SOURCES`. Raises Refused."""
     source = given.mapping(0).get("source", "")
     if source and source not in SOURCES:
@@ -22,6 +24,7 @@ def settings_page(census: Census, given: Arguments) -> Sifted[Said]:
         given,
         "settings",
         census.written.lines(),
+        Pace(broker),
         _text,
         _row,
         facts=census.written.origin(),

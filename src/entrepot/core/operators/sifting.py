@@ -14,8 +14,9 @@ from typing import Any, Final, Generic, TypeVar
 from entrepot.core.operators.control import DESCRIBED_MOST
 from entrepot.core.operators.listing import Arguments
 from entrepot.core.operators.overlook import number_of, words_of
+from entrepot.core.operators.pace import Pace
 
-LOOKED_A_STEP: Final = 50  # rows: 0.13 ms of plain Python, 0.3 where they are searched
+LOOKED_A_STEP: Final = 640  # rows: 2 ms of plain Python, 4 where they are searched; between messages a `Pace` of it
 SKIPPED_MOST: Final = 10**9
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ class Sifted(Generic[T]):
         given: Arguments,
         of: str,
         every: Iterable[T],
+        pace: Pace,
         text: Callable[[T], str],
         row: Callable[[T], dict[str, Any]],
         *,
@@ -47,10 +49,11 @@ class Sifted(Generic[T]):
         self._row: Final = row
         self._wanted: Final = wanted
         self._facts: Final = facts
+        self._pace: Final = pace
 
     def step(self) -> bool:
         """Look at some."""
-        some = list(islice(self.left, LOOKED_A_STEP))
+        some = list(islice(self.left, self._pace.of(LOOKED_A_STEP)))
         for one in some:
             if self._is_meant(one):
                 if self.skip <= self.count < self.skip + self.most:

@@ -16,6 +16,7 @@ from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import json_of
 from entrepot.core.operators.listing import PAGE_MOST, Arguments, comparison, ranked, written
+from entrepot.core.operators.pace import Pace
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
@@ -23,7 +24,7 @@ from entrepot.model.connected import ConnectionView, SessionView
 
 T = TypeVar("T")
 
-LOOKED_A_STEP: Final = 1_000  # rows that are compared
+LOOKED_A_STEP: Final = 1_000  # rows that are compared: 3 ms; between messages a `Pace` of it
 ROWS_A_STEP: Final = 100  # rows that are written
 SORTED_MOST: Final = 100_000  # a sort is one step; more rows keep their order
 
@@ -49,7 +50,7 @@ class Page(Generic[T]):
     Raises Refused for an unknown field or operation.
     """
 
-    def __init__(self, items: Iterable[T], columns: Columns, given: Arguments) -> None:
+    def __init__(self, items: Iterable[T], columns: Columns, given: Arguments, pace: Pace) -> None:
         options = given.fields(0)
         self.columns: Final = columns
         field, value = str(options.get("field") or ""), str(options.get("value") or "")
@@ -64,6 +65,7 @@ class Page(Generic[T]):
         self.left: Iterator[T] | None = iter(items)
         self.found: list[T] = []
         self.rows: list[dict[str, object]] = []
+        self.pace: Final = pace
 
     def step(self) -> bool:
         """Compare some, or write some."""
@@ -71,14 +73,14 @@ class Page(Generic[T]):
             self._look(self.left)
             return False
         start = self.at + len(self.rows)
-        end = min(self.at + self.size, start + ROWS_A_STEP)
+        end = min(self.at + self.size, start + self.pace.of(ROWS_A_STEP))
         for item in self.found[start:end]:
             self.rows.append({name: column.value(item) for name, column in self.columns.items()})
         return len(self.rows) >= min(self.size, max(0, len(self.found) - self.at))
 
     def _look(self, left: Iterator[T]) -> None:
         column = self.column
-        for _ in range(LOOKED_A_STEP):
+        for _ in range(self.pace.of(LOOKED_A_STEP)):
             item = next(left, None)
             if item is None:
                 self.left = None

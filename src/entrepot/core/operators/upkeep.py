@@ -14,6 +14,7 @@ from typing import Final
 
 from entrepot.base.errors import InvalidDestination, LeaseError, StorageError
 from entrepot.base.reasons import ABOUT, GIVEN_UP, Reason
+from entrepot.core.addressing.binding import MOVED
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events import trace as facts
 from entrepot.core.operators.views import UNBOUNDED, need
@@ -285,6 +286,7 @@ class Retry(Move):
         for name in (*ORIGIN_ANNOTATIONS, DEAD_CAUSE, DEAD_COUNT, ORIGINAL_EXPIRATION, ORIGINAL_MODE):
             annotations.pop(name, None)
         copy.unmark(ORIGINAL_NUMBER)
+        copy.mark(MOVED, copy.address)  # its first record is that of when it was sent: a replay sends it once
         copy.language.route(copy, target.routing)
         return copy
 

@@ -40,7 +40,7 @@ def elsewhere(rig: Rig, way: Queue, address: str, name: str, mode: int = ON_DEMA
         1,
         identity=remote_as(name + NODE, ANYCAST, far),
         far=far,
-        cluster_name=name + NODE,
+        node=NODE,
         queue_name=name,
         mode=mode,
     )
@@ -174,7 +174,7 @@ def test_filters_of_remote_queues_and_consumers_are_respected() -> None:
     rig.send("queue://A", "blue", properties={"c": "blue"})
     assert (own.count, way.count) == (3, 3)
     remote.reset()
-    assert (remote.consumers(), remote.filters) == (0, {})
+    assert (remote.consumers(), remote.filters()) == (0, {})
 
 
 def test_a_node_that_is_not_connected_is_the_last_choice_and_a_sole_one_still_the_only() -> None:

@@ -11,7 +11,7 @@ import pytest
 from entrepot.base.errors import AccessDenied
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators import management, upkeep, views
-from entrepot.core.operators.census import Census
+from entrepot.core.operators.census import Census, Question
 from entrepot.core.operators.controls import control
 from entrepot.core.operators.management import ADDRESS, REQUESTS_MAX, Management, install
 from entrepot.core.operators.rbac import VIEWS, Guard
@@ -686,6 +686,28 @@ def test_an_operator_sends_a_message_that_outlives_a_restart(rig: Rig) -> None:
     said = first.common()
     assert (said.body, said.properties, said.content_type) == ("hello", {"color": "red"}, None)
     assert second.common().body == bytes(range(3))
+
+
+def test_answers_that_are_ready_are_given_in_turns_that_are_short(rig: Rig) -> None:
+    operator = Operator(rig)
+    told: list[int] = []
+    requests = [
+        management._Request(Question("broker", "name", "", [], []), lambda *_: told.append(1)) for _ in range(50)
+    ]
+    operator.management.ready.extend(requests)
+    operator.management.turn()
+    assert len(told) == management.ANSWERS_A_TURN
+    assert operator.management.has_turn
+    operator.management.ready.clear()
+    told.clear()
+    large = [management._Request(Question("broker", "name", "", [], [])) for _ in range(3)]
+    for request in large:
+        request.reply_to, request.outcome = "answers", "x" * management.ANSWER_OCTETS_A_TURN
+    operator.management.ready.extend(large)
+    operator.management.turn()
+    assert len(operator.management.ready) == 2
+    rig.wait(0)
+    assert rig.queue("answers").count == 3
 
 
 def test_an_operator_sends_by_his_own_rights(rig: Rig) -> None:

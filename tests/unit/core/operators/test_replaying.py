@@ -171,6 +171,24 @@ def test_what_a_branch_promises_is_sent_again_only_once_it_was_sent() -> None:
     assert shop.replay("broker", "orders", "second", "").sent == 1
 
 
+def test_a_dead_letter_that_was_retried_is_sent_again_once() -> None:
+    shop = Shop(policies={"#": {"max_deliveries": "1"}})
+    rig = shop.rig
+    rig.send("Q", "x")
+    reader = rig.reader("Q")
+    reader.reject()
+    reader.close()
+    [letters] = [queue.name for queue in rig.broker.table.queues.values() if queue.count]
+    assert letters != "Q"
+    retry = control(rig.broker, shop.census, f"queue.{letters}").call("retryMessages", [])
+    while not retry.step():  # type: ignore[attr-defined]
+        pass
+    rig.turn()
+    assert rig.queue("Q").count == 1
+    shop.replay("address.Q", "", "")
+    assert sorted(rig.reader("Q").take()) == ["x", "x"], "what waits, and what was sent, once"
+
+
 def test_a_copy_keeps_its_identity_and_no_duplicate_id() -> None:
     shop = Shop()
     shop.rig.send("orders", "x", identity="ID:known", duplicate=b"once")

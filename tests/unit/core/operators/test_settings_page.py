@@ -14,8 +14,8 @@ from entrepot.core.operators.census import Census, Written
 from entrepot.core.operators.control import DESCRIBED_MOST
 from entrepot.core.operators.controls import control
 from entrepot.core.operators.settings_page import SOURCES
-from entrepot.core.operators.sifting import LOOKED_A_STEP
 from kit import Rig
+from steps import stepped, usual
 
 MANY = 10_000
 
@@ -35,18 +35,17 @@ class Here(Census):
     written = Long()
 
 
-def told(wanted: object) -> tuple[Any, int]:
-    work = control(Rig().broker, Here(), "broker").call("describeConfiguration", [wanted])
-    steps = 1
-    while not work.step():  # type: ignore[attr-defined]
-        steps += 1
-    return work.result(), steps  # type: ignore[attr-defined]
+def told(wanted: object, *, flood: bool = False) -> tuple[Any, list[float]]:
+    rig = Rig()
+    rig.broker.effort.alone = not flood
+    return stepped(control(rig.broker, Here(), "broker").call("describeConfiguration", [wanted]))
 
 
 def test_an_answer_is_bounded_and_so_is_a_step() -> None:
-    found, steps = told({})
+    found, times = told({})
     assert (found["count"], len(found["rows"])) == (5 * MANY + 1, DESCRIBED_MOST)
-    assert steps == 5 * MANY // LOOKED_A_STEP + 2
+    assert usual(times) < 1
+    assert len(told({}, flood=True)[1]) < len(times) / 10  # turns are few then
     assert len(json.dumps(found)) < 200_000
     assert (found["files"], found["family"], found["pending"]) == ([], "", [])
 

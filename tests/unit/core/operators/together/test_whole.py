@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, Unreachable
-from entrepot.management import joining
-from entrepot.management.whole import Whole
+from entrepot.core.operators.together import joining
+from entrepot.core.operators.together.whole import Whole
 
 
 def row(name: str, messages: int, **more: object) -> dict[str, Any]:
@@ -349,3 +349,28 @@ def test_arguments_that_a_program_leaves_out_or_says_wrong_are_taken_as_by_one_p
     with pytest.raises(Refused, match="argument 1 is no whole number"):
         ask(made, "broker", "describeConnections", "many")
     assert len(ask(made, "broker", "describeQueues", "", "", 100_000)) == 2
+
+
+def test_what_each_process_says_of_a_destination_or_a_message_says_whose_it_is() -> None:
+    one = {
+        "broker": "p-0",
+        "url": "a",
+        "queues": [{"queue": "Q", "waiting": 1}],
+        "more": 1,
+        "near": [],
+        "elsewhere": {},
+    }
+    two = {"broker": "p-1", "url": "b", "queues": [], "more": 0, "near": ["QQ"], "elsewhere": {"rows": [{"node": "x"}]}}
+    assert joining.looked_at({0: one, 1: two}, "p") == {
+        "broker": "p",
+        "url": "a",
+        "queues": [{"queue": "Q", "waiting": 1, "process": 0}],
+        "more": 1,
+        "near": [],
+        "elsewhere": {"rows": [{"node": "x", "process": 1}]},
+    }
+    places = {
+        0: {"broker": "p-0", "places": [], "had": True},
+        1: {"broker": "p-1", "places": [{"queue": "Q"}], "had": False},
+    }
+    assert joining.looked_at(places, "p") == {"broker": "p", "places": [{"queue": "Q", "process": 1}], "had": False}

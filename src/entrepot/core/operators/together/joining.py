@@ -121,6 +121,36 @@ def resources(answers: Answers, kind: str, most: int) -> list[Row]:
     return parted(answers, "name" if kind == "queue" else "address")[:most]
 
 
+def looked_at(answers: Answers, name: str) -> Row:
+    """Return what all say of a destination (`explain`), or of a message (`where`), in the shape of what one says.
+
+    Rows say whose they are; numbers are added. ``name``: of the broker; the node and its URL are those of the first.
+    """
+    found = {**_laid_together(answers), "broker": name}
+    if found.get("queues"):
+        found["near"] = []  # one process at least has what is asked for
+    if found.get("places"):
+        found["had"] = False
+    return found
+
+
+def _laid_together(answers: Answers) -> Row:
+    first = next(iter(answers.values()))
+    return {name: _laid({number: answer[name] for number, answer in answers.items()}) for name in first}
+
+
+def _laid(parts: Answers) -> Any:
+    first = next(iter(parts.values()))
+    if isinstance(first, dict):
+        keys = dict.fromkeys(key for part in parts.values() for key in part)
+        return {key: _laid({number: part[key] for number, part in parts.items() if key in part}) for key in keys}
+    if isinstance(first, list):
+        return union([[of_process(number, row) for row in rows] for number, rows in parts.items()])
+    if isinstance(first, bool):
+        return any(parts.values())
+    return sum(parts.values()) if isinstance(first, int) else first
+
+
 def text(answers: Answers) -> str | None:
     """Return lists that are told as JSON as one; None for what is no list."""
     found: list[Any] = []
