@@ -11,7 +11,7 @@ import pytest
 from entrepot.base.audit_codes import DEEDS, EXEC, deed_of
 from entrepot.console import jolokia
 from entrepot.console.acts import VERBS
-from entrepot.management.whole import LOOKS
+from entrepot.core.operators.together.whole import LOOKS
 
 ARTEMIS: Final = 'org.apache.activemq.artemis:broker="b",component=addresses,address="a"'
 QUEUE: Final = ARTEMIS + ',subcomponent=queues,routing-type="anycast",queue="a"'
