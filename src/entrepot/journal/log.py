@@ -131,7 +131,12 @@ class JournalCore(JournalEvents):
     # -- messages ------------------------------------------------------------------------------------------------------
 
     def refusal(self) -> EntrepotError | None:
-        """Return why `store` and `page` would refuse now, or None; does not change while the loop does not turn."""
+        """Return why `store` and `page` would refuse now, or None; does not change while the loop does not turn.
+
+        What was promised is not refused for want of room: the port holds it (`StoreLimits.pledged`).
+        """
+        if self.space.limits.pledged and self._condition.dead is None:
+            return None
         return self._condition.refusal
 
     def store(self, message: Message, queues: list[int]) -> None:
@@ -156,8 +161,8 @@ class JournalCore(JournalEvents):
         message.stored = True
 
     def _append(self, message: Message, queues: list[int], transient: bool) -> None:
-        refusal = self._condition.refusal
-        if refusal is not None and (self._condition.dead is not None or not self.space.limits.pledged):
+        refusal = self.refusal()
+        if refusal is not None:
             raise again(refusal)
         if not queues:
             raise Fault(f"message {message.number} is stored for no queue")

@@ -55,7 +55,7 @@ class Elsewhere:
         """Return whether something that ``owner`` did may not be elsewhere yet."""
         return False
 
-    def mark(self, owner: i64) -> i64:
+    def position(self, owner: i64) -> i64:
         """Return what has to be elsewhere before ``owner`` is answered for all that it did; 0: nothing."""
         return 0
 

@@ -87,7 +87,7 @@ class Answers(Elsewhere):
         """Return whether something that ``owner`` did may not be elsewhere yet."""
         return int(owner) in self.owing
 
-    def mark(self, owner: i64) -> i64:
+    def position(self, owner: i64) -> i64:
         """Return the last number that was given so far: what is told has one up to that, whatever it was first."""
         if int(owner) not in self.owing:
             return 0

@@ -95,11 +95,16 @@ class ScheduledMessages:
         self._await_dates()
 
     def _await_dates(self, after: int = 0) -> None:
-        """Have an alarm for the earliest date, ``after`` ns from now at the earliest."""
+        """Have an alarm for the earliest date, ``after`` ns from now at the earliest.
+
+        A wall clock that was put back by so little that nothing is planned anew for it (`Dates.adjust`) has to show that
+        date first: an alarm that came before would ring over and over until it does.
+        """
         date = self.dates.earliest()
         if date is None:
             return
-        due = max(self.dates.instant(date), int(self.host.now) + after)
+        now = int(self.host.now)
+        due = max(self.dates.instant(date), until(date, self.host.wall, now), now + after)
         chime = self.chime
         if chime is not None:
             if chime.due <= due:  # it rings, and looks again

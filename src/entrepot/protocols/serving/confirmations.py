@@ -58,7 +58,7 @@ class Confirmations:
         journal = self.journal
         elsewhere = journal.elsewhere
         if elsewhere is not None:
-            confirmation.mark = elsewhere.mark(self.owner)
+            confirmation.mark = elsewhere.position(self.owner)
         journal.confirm(confirmation, b"")
 
     def owes(self) -> bool:

@@ -65,20 +65,20 @@ def test_who_did_nothing_waits_for_nothing() -> None:
     told.tell(1)
     assert told.answers.owes(1)
     assert not told.answers.owes(2)
-    assert told.answers.mark(2) == 0
-    assert told.answers.mark(1) > 0
-    assert not told.answers.is_reached(told.answers.mark(1))
+    assert told.answers.position(2) == 0
+    assert told.answers.position(1) > 0
+    assert not told.answers.is_reached(told.answers.position(1))
 
 
 def test_answers_are_given_in_order_when_what_they_wait_for_has_left() -> None:
     told = Told()
     told.tell(1)
     early, late, never = Noted(), Noted(), Noted()
-    told.answers.hold(early, told.answers.mark(1))
+    told.answers.hold(early, told.answers.position(1))
     told.tell(2)
-    told.answers.hold(late, told.answers.mark(2))
+    told.answers.hold(late, told.answers.position(2))
     never.left = True
-    told.answers.hold(never, told.answers.mark(2))
+    told.answers.hold(never, told.answers.position(2))
     told.answers.forget(2, 1)
     assert told.answers.waiting == 2
     reader = told.rig.reader("queue://E", prefetch=1)
@@ -99,7 +99,7 @@ def test_without_mirrors_that_are_waited_for_all_are_given() -> None:
     told = Told()
     told.tell(1)
     one = Noted()
-    told.answers.hold(one, told.answers.mark(1))
+    told.answers.hold(one, told.answers.position(1))
     told.answers.queues = []
     told.answers.look()
     assert one.times == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import Refused
 from entrepot.core.effort import Effort
 from entrepot.core.scheduling.timed import Alarm, Timetable
@@ -183,6 +184,18 @@ def test_a_delay_lasts_no_longer_when_the_wall_clock_is_put_back() -> None:
     rig.wait(2900)
     assert rig.bodies("Q") == []
     rig.wait(200)
+    assert rig.bodies("Q") == ["x"]
+
+
+def test_a_wall_clock_that_is_a_little_behind_is_waited_for_and_not_asked_over_and_over() -> None:
+    rig = Rig()
+    rig.send("Q", "x", annotations=asks(delay=3000))
+    rig.wall -= 800
+    rig.wait(3000)
+    deadline = rig.broker.deadline()
+    assert deadline is not None
+    assert deadline >= rig.now + 700 * MILLISECOND
+    rig.wait(1000)
     assert rig.bodies("Q") == ["x"]
 
 

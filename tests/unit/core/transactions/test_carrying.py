@@ -269,9 +269,11 @@ def test_it_does_not_run_ahead_of_the_disk() -> None:
     assert rig.bodies("Q") == bodies(count=400)
 
 
-def test_a_disk_that_is_short_of_space_in_the_middle_refuses_others_and_not_the_rest() -> None:
+@pytest.mark.parametrize("to", ["Q", "Q,P"])
+def test_a_disk_that_is_short_of_space_in_the_middle_refuses_others_and_not_the_rest(to: str) -> None:
+    """Several destinations are asked for room before the first one is stored: of a commit that has begun, in vain."""
     rig = rig_with()
-    work, _ = begun(rig, filled(rig))
+    work, _ = begun(rig, filled(rig, to=to))
     a_turn(rig)
     rig.journal.tight(StorageFull("no space"))
     with pytest.raises(StorageFull):
