@@ -97,8 +97,8 @@ class ScheduledMessages:
     def _await_dates(self, after: int = 0) -> None:
         """Have an alarm for the earliest date, ``after`` ns from now at the earliest.
 
-        A wall clock that was put back by so little that nothing is planned anew for it (`Dates.adjust`) has to show that
-        date first: an alarm that came before would ring over and over until it does.
+        A wall clock that was put back by so little that nothing is planned anew for it (`Dates.adjust`) has to show
+        that date first: an alarm that came before would ring over and over until it does.
         """
         date = self.dates.earliest()
         if date is None:
