@@ -48,9 +48,9 @@ PARTS: Final = ("broker", "Python workers", "JVM")
 TARGETS: Final = {
     "batch read, % of the ceiling": (">=", 90),
     "batch read, rows/s": (">=", 100_000),
-    "streaming read with settlement, rows/s": (">=", 60_000),
-    "staged streaming write, rows/s": (">=", 25_000),
-    "idle latency p50, ms": ("<=", 150),
+    "streaming read with settlement, rows/s": (">=", 120_000),
+    "staged streaming write, rows/s": (">=", 90_000),
+    "idle latency p50, ms": ("<=", 80),
     "ActiveMQ to Parquet, % of what it serves": (">=", 90),
 }
 

@@ -139,6 +139,8 @@ K_ROUTING: Final = key_octets(ROUTING)
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
 _K_OPENWIRE_ID: Final = key_octets(OPENWIRE_ID)
 WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
+_DASH: Final = ord("-")
+_DIGITS: Final = b"0123456789abcdef"
 IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
 _HASH: Final = blake2b(digest_size=USER_ID_OCTETS)
 TRACE_FIRST: Final = ord("t")
@@ -360,8 +362,15 @@ def identity_of(user_id: bytes) -> str:
     """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
     if len(user_id) != USER_ID_OCTETS:
         return ""
-    digits = user_id.hex()
-    return f"ID:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    text = BytesWriter()
+    text.write(b"ID:")
+    for place in range(USER_ID_OCTETS):
+        if place in (4, 6, 8, 10):
+            text.append(_DASH)
+        octet: i64 = user_id[place]
+        text.append(_DIGITS[octet >> 4])
+        text.append(_DIGITS[octet & 0xF])
+    return text.getvalue().decode("ascii")
 
 
 def user_id_of(identity: str) -> bytes:
