@@ -41,5 +41,5 @@ def test_a_file_gets_its_name_while_it_is_read(monkeypatch: pytest.MonkeyPatch) 
         genuine(self, scratch, name)
 
     monkeypatch.setattr(CatchUp, "renamed", renamed)
-    assert Replicas(74).run() == []
+    assert Replicas(156).run() == []
     assert found

@@ -12,8 +12,8 @@ from entrepot.simulation.hosted import PLANTED, Hosts
 SEEDS = int(os.environ.get("HOSTED_SEEDS", "4"))
 
 FOUND_BY = {
-    "hosts nothing while it waits": 41,
-    "a copy of nothing follows anybody": 8,
+    "hosts nothing while it waits": 6,
+    "a copy of nothing follows anybody": 0,
 }
 """A seed that finds it soon; `HOSTED_SEEDS=100` looks for all of them."""
 
