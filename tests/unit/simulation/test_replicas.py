@@ -16,7 +16,7 @@ FOUND_BY = {
     "waited for once it is recorded": 1,
     "written while it was copied": 0,
     "removals are not told": 0,
-    "half a copy is served": 115,
+    "half a copy is served": 2145,
     "a new machine has what it received": 67,
     "what a process left is not synced": 0,
     "what came is received": 46,
