@@ -141,7 +141,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "an answer waits for nobody": lambda: patched(Answers, "is_reached", _is_reached),
     "an answer waits for what was sent, not accepted": lambda: patched(Answers, "_find", _looks_at_the_last),
     "what is not on disk is answered at once": lambda: patched(Confirmations, "owes", _owes_nothing),
-    "who does nothing that is mirrored waits, too": lambda: patched(Answers, "mark", _blames_everybody),
+    "who does nothing that is mirrored waits, too": lambda: patched(Answers, "position", _blames_everybody),
     "nobody looks what was accepted": lambda: patched(Answers, "left", _never_looks),
 }
 
