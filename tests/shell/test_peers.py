@@ -41,17 +41,11 @@ class Peers(Copies):
 
     def start(self, which: int, *more: str, build: Path | None = None, file: Path | None = None) -> CopyProcess:
         """Start broker 0 or 1 with its ``file``, that of both where there is none."""
-        made = CopyProcess(
-            self.folder / f"store{which}",
-            ("alpha", "beta")[which],
-            self.folder,
-            *(str(file or self.file), "--peer", f"127.0.0.1:{self.places[1 - which]}"),
-            *("--replication", f"127.0.0.1:{self.places[which]}", "--copies", "1", *more),
-            port=self.ports[which],
-            build=build,
-        )
-        self.running.append(made)
-        return made
+        return super().start(which, str(file or self.file), "--copies", "1", *more, build=build)
+
+    def lock(self) -> tuple[str, ...]:
+        """Return none: the file names it."""
+        return ()
 
 
 @pytest.fixture

@@ -49,13 +49,17 @@ class Copies:
             self.folder / f"store{which}",
             ("alpha", "beta")[which],
             self.folder,
-            *("--locker", f"file:{self.folder / 'lock'}", "--peer", f"127.0.0.1:{self.places[1 - which]}"),
+            *(*self.lock(), "--peer", f"127.0.0.1:{self.places[1 - which]}"),
             *("--replication", f"127.0.0.1:{self.places[which]}", *more),
             port=self.ports[which],
             build=build,
         )
         self.running.append(made)
         return made
+
+    def lock(self) -> tuple[str, ...]:
+        """Return the words that say which lock both have."""
+        return "--locker", f"file:{self.folder / 'lock'}"
 
     def listens(self, which: int) -> bool:
         """Say whether broker 0 or 1 is there for replicas: a moment after it serves."""

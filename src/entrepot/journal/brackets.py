@@ -6,6 +6,7 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from entrepot.journal.index import Segment
+from entrepot.journal.moving import read_move
 from entrepot.journal.record import MESSAGE, MOVE, RECORD_HEAD, payload_fits
 
 
@@ -34,8 +35,8 @@ class Brackets:
             if data[place + RECORD_HEAD] == MESSAGE and payload_fits(data, place):
                 self.highest = max(self.highest, read_i64_be(data, place + RECORD_HEAD + 2))
             elif data[place + RECORD_HEAD] == MOVE and payload_fits(data, place):
-                count: i64 = i64(read_i32_be(data, place + RECORD_HEAD + 9))
-                self.highest = max(self.highest, read_i64_be(data, place + RECORD_HEAD + 21) + count - 1)
+                move, _ = read_move(data, place + RECORD_HEAD, 0)
+                self.highest = max(self.highest, move.fresh + move.count - 1)
             length: i64 = i64(read_i32_be(data, place))
             place += RECORD_HEAD + length
 

@@ -144,13 +144,29 @@ class Scan:
         else:
             self._kept[-1] = last._replace(low=min(last.low, number), high=max(last.high, number))
 
+    def _take(self, first: int, end: int) -> list[_Kept]:
+        """Return the batches in which messages from ``first`` to below ``end`` wait; they do so no longer."""
+        found: list[_Kept] = []
+        left: list[_Kept] = []
+        for one in self._kept:
+            if one.low >= end or one.high < first:
+                left.append(one)
+                continue
+            found.append(one)
+            if one.low < first:
+                left.append(one)
+            elif one.high >= end:
+                left.append(one._replace(low=end))
+        self._kept = left
+        return found
+
     def _moved(self, data: bytes, body: int, wanted: bytes) -> Iterator[Message | None]:
         """Yield the messages that the MOVE at ``data[body]`` gave to a queue, as far as they are for ``wanted``."""
         move, _ = read_move(data, body, 0)
         first, end, fresh = int(move.first), int(move.first + move.count), int(move.fresh)
         if move.queue < self._reserved:
             return
-        for kept in [one for one in self._kept if one.low < end and first <= one.high]:
+        for kept in self._take(first, end):
             for found, start, stop, offset in self._batches(kept.at, kept.offset):
                 if found is None:
                     yield None

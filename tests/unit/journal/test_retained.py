@@ -169,3 +169,29 @@ def test_what_was_staged_is_found_where_it_was_published_and_nothing_else_of_it(
     files = Files(world)
     assert numbers(files) == ([31, *[96 + old for old in range(5, 25) if old % 3], 121], [])
     assert numbers(files, "P") == ([96 + old for old in range(5, 25) if old % 3 == 0], [])
+
+
+def test_of_what_was_staged_nothing_is_remembered_that_was_published() -> None:
+    """One batch, published by three records: the middle first. What is looked through for the next one stays small."""
+    world = World()
+    for number in range(1, 31):
+        store(world, number, 7)
+    world.confirm()
+    for first, count, fresh in ((11, 10, 101), (1, 10, 111), (21, 5, 121)):
+        assert world.journal.move(first, count, 7, QUEUE, fresh)
+        world.confirm()
+    files = Files(world)
+    scan = Scan(files, files.extents(), RESERVED)
+    found = [int(each.number) for each in scan.messages("Q") if each is not None]
+    assert found == list(range(101, 126))
+    assert [(one.low, one.high) for one in scan._kept] == [(11, 30)]
+
+    for number in range(31, 51):
+        store(world, number, 7)
+        world.confirm()
+        assert world.journal.move(number, 1, 7, QUEUE, 200 + number)
+        world.confirm()
+    files = Files(world)
+    scan = Scan(files, files.extents(), RESERVED)
+    assert len([each for each in scan.messages("Q") if each is not None]) == 45
+    assert [(one.low, one.high) for one in scan._kept] == [(11, 30)]

@@ -103,9 +103,12 @@ class Publishing:
         host = self.host
         if run.count < self.refer_least or not host.journal.pages:
             return 0
-        target = self._target(publication, run.text)
-        queue = None if target is None else self.sending.sole_queue(target)
-        if target is None or queue is None:
+        try:
+            target = self._target(publication, run.text)
+        except Refused:  # who sends them one by one says what becomes of them
+            return 0
+        queue = self.sending.sole_queue(target)
+        if queue is None:
             return 0
         heads = host.journal.reading.heads(run.first, min(run.count, self.refer_messages), LOAD_OCTETS)
         count = len(heads.sizes)
@@ -121,14 +124,11 @@ class Publishing:
         queue.accept_stored(fresh, heads)
         return heads.octets
 
-    def _target(self, publication: Publication, text: str) -> Target | None:
-        """Return where a destination leads; None where it leads nowhere any more."""
+    def _target(self, publication: Publication, text: str) -> Target:
+        """Return where a destination leads. Raises Refused where it leads nowhere any more."""
         target = publication.targets.get(text)
         if target is None:
-            try:
-                target = self.sending.addresses.target(names.parse(text))
-            except Refused:
-                return None
+            target = self.sending.addresses.target(names.parse(text))
             publication.targets[text] = target
         return target
 
@@ -143,11 +143,7 @@ class Publishing:
         host = self.host
         message = staged.twin(staged.address)
         try:
-            target = publication.targets.get(text)
-            if target is None:
-                target = self.sending.addresses.target(names.parse(text))
-                publication.targets[text] = target
-            self.sending.send(message, target)
+            self.sending.send(message, self._target(publication, text))
         except Refused as refusal:  # its queue went while the batch was under way: the batch holds all the same
             self.letters.bury_unsendable(message, text, refusal)
         if host.journal.pages:
