@@ -40,9 +40,10 @@ def peak_mb(root: int | None = None) -> dict[str, int]:
         try:
             lines = Path(f"/proc/{process}/status").read_text().splitlines()
             command = Path(f"/proc/{process}/cmdline").read_bytes()
+            program = Path(f"/proc/{process}/exe").readlink().name  # a thread of Java that forks has a name of its own
         except OSError:
             continue  # it ended meanwhile
         said = dict(line.split(":", 1) for line in lines if ":" in line)
-        kind = JAVA if "java" in said["Name"] else WORKER if b"pyspark" in command else PYTHON
+        kind = JAVA if program == "java" else WORKER if b"pyspark" in command else PYTHON
         found[kind] = max(found[kind], int(said.get("VmHWM", "0").split()[0]) // 1024)
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -74,6 +76,17 @@ def test_a_queue_lands_once_by_destination_date_and_hour_over_restarts(stand: St
     assert plain.count() == len(sent)
     assert plain.schema.fields[0].metadata[layout.VERSION_KEY] == layout.VERSION
     assert again.archive.storage.names(layout.STAGING) == []
+
+
+def test_a_hundred_large_messages_of_a_batch_are_more_than_java_may_hold(stand: Stand) -> None:
+    sent = stand.produce([f"{number:03}" + "x" * 1_200_000 for number in range(110)])
+    words = ["pipeline", "archive", "--to", str(stand.home / "archive"), "--queue", stand.queue, "--memory", "512m"]
+    words += ["--url", stand.url, "--option", "maxOctetsPerTrigger=0", "--compact"]
+    done = subprocess.run([sys.executable, "-m", "entrepot", *words], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert stand.left() == []
+    found = stand.spark.read.parquet(str(stand.home / "archive")).selectExpr("substring(text, 1, 3) AS name").collect()
+    assert sorted(row["name"] for row in found) == [text[:3] for text in sent]
 
 
 def test_a_broker_that_is_killed_and_a_continuous_archive(stand: Stand, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @click.option("--small", type=SIZE, default="32mb", show_default=True, help="Files below this are put together.")
 @click.option("--large", type=SIZE, default="128mb", show_default=True, help="How large files become, about.")
 @further_option
-@spark_options
+@spark_options(memory="800m")  # what it holds does not depend on how much there is
 @report_option
 @output_option
 def archive(

@@ -12,7 +12,7 @@ from entrepot.cli.tracing import places_argument, see_option, target_option
 @places_argument
 @target_option
 @see_option
-@spark_options
+@spark_options()
 @click.pass_context
 def audit(
     ctx: click.Context,

@@ -23,7 +23,7 @@ from entrepot.cli.tracing import places_argument, see_option, target_option
     show_default=True,
     help="Whether the clients of the lost broker connect to the others, in equal parts, or are lost with it.",
 )
-@spark_options
+@spark_options()
 def plan(
     *,
     places: tuple[str, ...],

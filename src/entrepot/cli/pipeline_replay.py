@@ -59,7 +59,7 @@ from entrepot.cli.spark import (
 @click.option("--strict", is_flag=True, help="Exit code 1 when ids that are asked for are not in the archive.")
 @click.option("--dry-run", is_flag=True, help="Only count, by destination.")
 @further_option
-@spark_options
+@spark_options()
 @report_option
 @output_option
 @click.pass_context

@@ -13,7 +13,7 @@ from entrepot.cli.tracing import places_argument, see_option, target_option
 @target_option
 @see_option
 @click.option("--against", metavar="DIR", help="An earlier report: say what is otherwise now.")
-@spark_options
+@spark_options()
 def report(
     *,
     places: tuple[str, ...],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,15 +30,20 @@ SETTINGS: Final = {
 ERROR_LINE: Final = re.compile(r"[A-Za-z_.]*(Error|Exception)\b: .")
 
 
-def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --master and --memory."""
-    command = click.option(
-        "--memory", default="2g", show_default=True, help="Java heap of the driver, where this command starts it."
-    )(command)
-    return click.option(
+def spark_options(memory: str = "2g") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds --master and --memory, with ``memory`` as its default, to a command."""
+    memory_option = click.option(
+        "--memory", default=memory, show_default=True, help="Java heap of the driver, where this command starts it."
+    )
+    master_option = click.option(
         "--master",
         help="Where Spark runs: spark://host:7077.  [default: what spark-submit says, or local[*,4]]",
-    )(command)
+    )
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        return master_option(memory_option(command))
+
+    return add
 
 
 @contextmanager
@@ -68,19 +73,21 @@ def spark_session(
     except Exception as error:
         raise worded(error) from error
     finally:
-        spark.stop()
+        with suppress(OSError):  # Java is gone; that is what the block has raised
+            spark.stop()
 
 
 def worded(error: Exception) -> Exception:
     """Return what to tell of an error: ours inside Spark's, or the lines of Spark's that say what it is."""
-    from entrepot.pipeline.causes import cause_of  # noqa: PLC0415
+    from entrepot.pipeline.causes import told_apart  # noqa: PLC0415
 
-    if isinstance(error, EntrepotError) or not type(error).__module__.startswith(("pyspark.", "py4j.")):
-        return error
+    found = error if isinstance(error, EntrepotError) else told_apart(error)
+    if found is not error or not type(error).__module__.startswith(("pyspark.", "py4j.")):
+        return found
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     last = next((line for line in reversed(lines) if ERROR_LINE.match(line)), "")
     said = " ... ".join(dict.fromkeys(line for line in (*lines[:1], last) if line))
-    return cause_of(error) or OperatorError(f"Spark failed: {said}", remedy="run it again; it goes on where it was")
+    return OperatorError(f"Spark failed: {said}", remedy="run it again; it goes on where it was")
 
 
 report_option = click.option(

@@ -6,6 +6,7 @@ An error in a Python data source reaches the user inside Java's: hundreds of lin
 from __future__ import annotations
 
 import re
+from traceback import walk_tb
 from typing import Final
 
 from entrepot.base import errors
@@ -19,6 +20,12 @@ _MISSING: Final = re.compile(r"DATA_SOURCE_NOT_FOUND|Failed to find the data sou
 _AVRO: Final = re.compile(r"AVRO_NOT_LOADED|org\.apache\.spark\.sql\.avro\.")
 _FITTING: Final = "docs/lakes.md has the versions of PySpark, Delta and Iceberg that fit one another"
 _FITTING_AVRO: Final = "docs/recipes.md has the versions of PySpark and spark-avro that fit one another"
+_FULL: Final = re.compile(r"java\.lang\.OutOfMemoryError: [^\n]+")
+_MORE_MEMORY: Final = (
+    "let it take less at once (--option maxOctetsPerTrigger=100000000), or give it more memory (--memory 4g; memory = "
+    '"4g" in a file of pipeline land; spark.driver.memory)'
+)
+_GONE: Final = "the Java process of Spark ended in the middle, most often because it had too little memory"
 _LINE: Final = re.compile(r"entrepot\.base\.errors\.(\w+): (.+)")
 
 
@@ -37,7 +44,7 @@ def cause_of(error: BaseException | None) -> PipelineError | None:
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)
-        found = _LINE.findall(str(error))
+        found = _LINE.findall(_said(error))
         if found:
             name, text = found[-1]
             kind = getattr(errors, name, EntrepotError)
@@ -48,12 +55,36 @@ def cause_of(error: BaseException | None) -> PipelineError | None:
 
 def told_apart(error: Exception) -> Exception:
     """Return the sentence that matters in an exception of Spark, or the exception."""
-    return cause_of(error) or _unfit(error) or error
+    return cause_of(error) or _unfit(error) or _spent(error) or error
+
+
+def _spent(error: Exception) -> OperatorError | None:
+    """Return what to say of a Java that had too little memory, or that is there no more, or None."""
+    full = _FULL.search(_said(error))
+    if full is not None:
+        return OperatorError(f"Spark had too little memory: {full[0]}", remedy=_MORE_MEMORY)
+    ended = type(error).__name__ == "Py4JNetworkError" or _said(error) == _GONE
+    if ended or (isinstance(error, OSError) and _while_asking_java(error)):
+        return OperatorError(_GONE, remedy=f"{_MORE_MEMORY}; what was not committed is read again")
+    return None
+
+
+def _said(error: BaseException) -> str:
+    """Return the text of ``error``. One of Java's asks Java for it, which may be there no more: `_GONE` then."""
+    try:
+        return str(error)
+    except OSError:
+        return _GONE
+
+
+def _while_asking_java(error: Exception) -> bool:
+    """Return whether ``error`` was raised by the library that speaks with Spark's Java."""
+    return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in walk_tb(error.__traceback__))
 
 
 def _unfit(error: Exception) -> OperatorError | None:
     """Return what to say of a package of Spark's that is missing or was built for another version of it, or None."""
-    said = str(error)
+    said = _said(error)
     if isinstance(error, EntrepotError):
         return None
     found = _UNFIT.search(said)

@@ -19,13 +19,16 @@ SPARK_MIN: Final = (4, 1)
 SPARK_FULL: Final = (4, 2)
 FORMAT: Final = "entrepot"
 
-# What docs/spark.md measures: batches reach Python workers faster, and a micro-batch costs less than half.
+# What docs/spark.md measures: batches reach Python workers faster, and a micro-batch costs less than half. Unless told
+# so, Parquet looks at how much it holds after 100 rows only: 100 large messages of a task are more than Java has.
 RECOMMENDED: Final[dict[str, str]] = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
+    "spark.hadoop.parquet.page.size.row.check.min": "1",
+    "spark.hadoop.parquet.block.size.row.check.min": "1",
 }
 
 # What Spark puts into the environment of a source's workers when a stream of it starts, whatever stands there.

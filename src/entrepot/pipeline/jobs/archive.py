@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 SUBSCRIPTION: Final = "archive"
+BATCH_OCTETS: Final = 128_000_000  # of a batch, unless told otherwise: Java holds no more of large messages than it can
 EVERY: Final = "10 seconds"  # a trigger: fewer and larger files; what waits is safe at the brokers meanwhile
 DECISIONS_KEPT: Final = 4  # Spark repeats the last batch at most
 RETRY_S: Final = 2.0  # before a query whose broker is gone begins again
@@ -300,6 +301,6 @@ def _query(destination: str, reader: str) -> str:
 
 def _source(destination: str, given: Mapping[str, str]) -> dict[str, str]:
     kind, name = option_table.split_destination(destination)
-    words = {**given, kind: name}
+    words = {"maxOctetsPerTrigger": str(BATCH_OCTETS), **given, kind: name}
     option_table.read(words, option_table.STREAM)
     return words
