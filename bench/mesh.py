@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 from entrepot.base.compiled import build_name
 from entrepot.base.environment import SECOND
@@ -103,7 +103,7 @@ def at_rest(kind: Kind, brokers: int) -> Network:
 def measure(kind: Kind, brokers: int, each: int) -> str:
     """Return one line of the table."""
     network = at_rest(kind, brokers)
-    octets, memory, began = network.octets, resident(), perf_counter()
+    octets, memory, began = network.octets, resident(), process_time()
     for site in network.sites.values():
         for number in range(each):
             site.read(f"queue://{site.name}.q{number}")
@@ -112,12 +112,12 @@ def measure(kind: Kind, brokers: int, each: int) -> str:
     known, count = kind.count(network), brokers * each
     assert known == count * (brokers - 1), f"{known} {kind.shared}s, not each subscription at every other broker"
     octets, memory = network.octets - octets, resident() - memory
-    took = perf_counter() - began
+    took = process_time() - began
     return (
         f"{brokers:3} brokers {count:6} subscriptions {known:7} {kind.shared}s: "
         f"{octets / count:9.0f} octets a subscription, {octets / known:6.0f} a {kind.shared}; "
         f"{memory / count / 1024:7.1f} KiB a subscription, "
-        f"{memory / known / 1024:5.2f} a {kind.shared}; {took:.1f} s"
+        f"{memory / known / 1024:5.2f} a {kind.shared}; {took:.1f} s of processor time"
     )
 
 
