@@ -33,7 +33,16 @@ COUNTED: Final = ("purge", "removeMessages", "moveMessages", "copyMessages", "re
 """What is done to so many messages as its last argument says, if it has one: the next process has the rest."""
 EVERYWHERE: Final = (
     *("pause", "resume", "resetGroup", "resetAllGroups", "destroyQueue", "createQueue", "updateQueue", "deployQueue"),
-    *("createAddress", "updateAddress", "deleteAddress", "removeAllMessages", "dropStages", "replay", RELOAD),
+    *(
+        "createAddress",
+        "updateAddress",
+        "deleteAddress",
+        "removeAllMessages",
+        "dropStages",
+        "publishStages",
+        "replay",
+        RELOAD,
+    ),
     *("block", "unblock", "enable", "disable", "expireMessages", "sendMessagesToDeadLetterAddress", "flushExecutor"),
     *("clearDuplicateIdCache", "clearAuthenticationCache", "clearAuthorizationCache", "createDivert", "updateDivert"),
     *("destroyDivert", "addAddressSettings", "removeAddressSettings", "addSecuritySettings", "removeSecuritySettings"),
