@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections import deque
 from pathlib import Path
 from typing import Final
@@ -175,6 +176,12 @@ class Disk(JournalPort):
             self._going.pop(name, None)
 
         self.worker.ask(remove)
+
+    def renewed(self, first: int, last: int) -> None:
+        """Let who keeps files know how young they are."""
+        keeper = self.files.keeper
+        if keeper.keeps:
+            self.worker.ask(lambda: keeper.renew(int(first), int(last), time.time_ns()))
 
     def space(self) -> int:
         """Return what was free for an unprivileged writer when the thread looked last; see `look_at_space`."""
