@@ -119,6 +119,7 @@ class BrokerControl(Control):
             "updateQueue": making.update_queue,
             "destroyQueue": making.destroy_queue,
             "deployQueue": making.create_queue,
+            "describeQueueToMake": making.describe_to_make,
             "createDivert": lambda given: create_divert(broker, given),
             "updateDivert": lambda given: update_divert(broker, given),
             "destroyDivert": lambda given: destroy_divert(broker, given),
