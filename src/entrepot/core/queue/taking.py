@@ -151,7 +151,10 @@ class Taking:
                 return
             octets += heads.octets
             found = numbers if count == len(numbers) else numbers[:count]
-            stock.strike(level, found)
+            if paged is not None and paged.front() == numbers[0]:
+                backlog.take_paged(level, count)
+            else:
+                stock.strike(level, found)
             drawn.numbers.extend(found)
             if count < len(heads.sizes) or (count < len(numbers) and heads.octets < DRAW_OCTETS):
                 return
