@@ -270,12 +270,16 @@ class Inquiries:
             if any(number for number, _ in did):
                 self._wrong(inquiry, f"the first process refuses, and it is done at {did}")
         elif inquiry.name == "createQueue" and stopped is not None:
-            self.world.count("changes that one process refuses")
-            listed = DONE_AT.search(why)
-            said = sorted(int(one) for one in listed[1].split(", ")) if listed is not None else []
-            others = sorted({number for number, _ in did if number != int(stopped[1])})  # that one may be gone since
-            if others != said or max(others, default=0) > int(stopped[1]):
-                self._wrong(inquiry, f"it says that it is done at {said}, and it is at {did}")
+            self._see_stop(inquiry, why, int(stopped[1]), did)
+
+    def _see_stop(self, inquiry: Inquiry, why: str, stopped: int, did: list[tuple[int, int]]) -> None:
+        """See that a refusal of one process in the middle of a change says where it is done."""
+        self.world.count("changes that one process refuses")
+        listed = DONE_AT.search(why)
+        said = sorted(int(one) for one in listed[1].split(", ")) if listed is not None else []
+        others = sorted({number for number, _ in did if number != stopped})  # that one may be gone since
+        if others != said or max(others, default=0) > stopped:
+            self._wrong(inquiry, f"it says that it is done at {said}, and it is at {did}")
 
     def _see_answer(self, inquiry: Inquiry, body: Any, named: list[int]) -> None:
         there = [one.number for one in self.world_of.processes if one.number not in named]
