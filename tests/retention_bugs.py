@@ -55,6 +55,14 @@ def _reads_other_addresses(genuine: Any) -> Any:
     return lambda self, data, place, wanted: genuine(self, data, place, b"other") or genuine(self, data, place, wanted)
 
 
+def _is_as_old_as_it_was_staged(genuine: Any) -> Any:
+    return lambda self, first, last, when: []
+
+
+def _looks_for_no_publications(genuine: Any) -> Any:
+    return lambda self, data, body, wanted: iter(())
+
+
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "what was never confirmed is kept": lambda: patched(Kept, "unconfirmed", _keeps_what_was_cut),
     "bodies are not kept": lambda: patched(Kept, "takes", _takes_no_bodies),
@@ -62,6 +70,8 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "the youngest goes first": lambda: patched(Kept, "take", _forgets_the_youngest),
     "the segment that grows is left out": lambda: patched(replaying, "_extents", _leaves_out_the_growing_segment),
     "a body that is shared is not held": lambda: patched(Replay, "_with_body", _holds_no_body),
+    "what is published is as old as when it was staged": lambda: patched(Kept, "renew", _is_as_old_as_it_was_staged),
+    "what was published is not found": lambda: patched(Scan, "_moved", _looks_for_no_publications),
     "messages of other addresses are sent": lambda: patched(Scan, "_message", _reads_other_addresses),
 }
 

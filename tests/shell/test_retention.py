@@ -12,7 +12,7 @@ import pytest
 
 from entrepot.base.errors import InvalidOption
 from entrepot.config.model import RetentionOptions
-from entrepot.core.records import FIRST_QUEUE
+from entrepot.core.records import FIRST_QUEUE, STAGED_QUEUE
 from entrepot.io.disk import Disk
 from entrepot.io.retention import LOOK_S, Retention, retain
 from entrepot.journal.index import segment_range
@@ -307,3 +307,90 @@ def test_another_file_system_is_refused(tmp_path: Path) -> None:
     finally:
         disk.close()
         shutil.rmtree(place, ignore_errors=True)
+
+
+def stage(opened: Opened, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        made = message(number, 1000)
+        made.address = ADDRESS
+        opened.journal.store(made, [STAGED_QUEUE])
+    opened.confirm()
+
+
+def grow_old(opened: Opened, names: list[str], seconds: int = 3_700) -> None:
+    """Let files be as if they had been written long ago."""
+    old = time.time() - seconds
+    for name in names:
+        for path in (opened.home / "data" / "journal" / name, opened.retention.directory / name):
+            if path.exists():
+                os.utime(path, (old, old))
+
+
+def look(opened: Opened) -> None:
+    opened.retention._looked = time.monotonic() - LOOK_S - 1
+    opened.disk.look_at_space()
+    opened.disk.drain()
+
+
+def publish(opened: Opened, first: int, last: int, fresh: int) -> None:
+    assert opened.journal.move(first, last - first + 1, STAGED_QUEUE, QUEUE, fresh)
+    opened.confirm()
+
+
+@pytest.mark.parametrize("restart", ["", "close", "power"])
+def test_what_was_published_is_kept_from_then_on(tmp_path: Path, restart: str) -> None:
+    """What was staged long ago was too old for the replay at the moment in which it was read."""
+    opened = Opened(tmp_path, period_ms=3_600_000)
+    stage(opened, 1, 60)
+    opened.store(61, 80)
+    journal = tmp_path / "data" / "journal"
+    staged = sorted(path.name for path in journal.glob("*.seg"))[:-1]
+    grow_old(opened, staged)
+    publish(opened, 1, 60, 101)
+    if restart:
+        opened.close() if restart == "close" else opened.kill()
+        if restart == "power":  # the name of a file that says how young another one is was not on the disk
+            for path in opened.retention.directory.glob("*.published"):
+                path.unlink()
+        opened = Opened(tmp_path, period_ms=3_600_000)
+    opened.settle(101, 160)
+    opened.settle(61, 80)
+    opened.store(161, 240)
+    look(opened)
+    assert opened.found() == [*range(61, 81), *range(101, 161), *range(161, 241)]
+    opened.close()
+    again = Opened(tmp_path, period_ms=3_600_000)
+    look(again)
+    assert again.found() == [*range(61, 81), *range(101, 161), *range(161, 241)]
+    for path in again.retention.directory.glob("*.published"):
+        os.utime(path, (1, 1))
+    grow_old(again, again.kept())
+    again.close()
+    last = Opened(tmp_path, period_ms=3_600_000)
+    look(last)
+    assert last.kept() == []
+    assert list(last.retention.directory.glob("*.published")) == []
+    last.close()
+
+
+def test_what_was_compacted_while_it_was_staged_is_kept_from_its_publication_on(tmp_path: Path) -> None:
+    opened = Opened(tmp_path, period_ms=3_600_000)
+    for first in range(1, 100, 4):
+        stage(opened, first, first)
+        opened.store(first + 1, first + 3)
+        opened.settle(first + 1, first + 3)
+    opened.compact()
+    kept = opened.kept()
+    assert kept
+    grow_old(opened, kept, 3_500)
+    opened.close()
+    opened = Opened(tmp_path, period_ms=3_600_000)
+    for at, first in enumerate(range(1, 100, 4)):
+        publish(opened, first, first, 201 + at)
+    opened.settle(201, 225)
+    grow_old(opened, kept)
+    opened.close()
+    opened = Opened(tmp_path, period_ms=3_600_000)
+    look(opened)
+    assert set(range(201, 226)) <= set(opened.found())
+    opened.close()

@@ -16,6 +16,8 @@ import click
 from entrepot.base.errors import BodyLost, EntrepotError, StoreUnusable
 from entrepot.cli.data import Spectacles, directory_argument, unused
 from entrepot.cli.output import output_option, to_json
+from entrepot.cli.salvaged_stages import QUEUE, SalvagedStages
+from entrepot.cli.salvaged_stages import sentence as sentence_of_stages
 from entrepot.core.addressing.definition import QueueDefinition, QueueRecord, decode, encode
 from entrepot.core.leases.lease_records import ClaimRecord, decode_claim, decode_lease
 from entrepot.core.queue.bereaved import BODY_LOST, DEAD_CAUSE
@@ -49,21 +51,39 @@ class Copied(RecoverySink):
         self.bodies: dict[int, Message] = {}
         self.lost: list[Loss] = []
         self.nameless: dict[int, str] = {}
+        self.stages = SalvagedStages(salvage.losses)
+        self._bound: dict[str, list[str]] = {}  # address -> its queues
+        self._strays = 0  # the queue of staged messages of no stage
+        self._told = False  # all documents
         self._number = 0
         self._queues: list[int] = []
         self._deliveries: list[int] = []
 
     def document(self, kind: int, key: bytes, value: bytes) -> None:
         """Copy one document; all come before the first message."""
-        self.journal.put(kind, key, value)
-        self.documents += 1
+        if self.stages.takes(kind, key, value):
+            return
+        self._document(kind, key, value)
         if kind == KIND_QUEUE:
-            self.names[int.from_bytes(key, "big")] = decode(value).definition.name
+            definition = decode(value).definition
+            self.names[int.from_bytes(key, "big")] = definition.name
+            self._bound.setdefault(definition.address, []).append(definition.name)
         elif kind == KIND_LEASE:
             lease = decode_lease(value)
             self.bases[(lease.queue, lease.group)] = lease.base
         elif kind == KIND_CLAIM:
             self.claims.append(decode_claim(value))
+
+    def _document(self, kind: int, key: bytes, value: bytes) -> None:
+        self.journal.put(kind, key, value)
+        self.documents += 1
+
+    def _end_documents(self) -> None:
+        """All were told: decide about stages."""
+        if not self._told:
+            self._told = True
+            for kind, key, value in self.stages.documents():
+                self._document(kind, key, value)
 
     def message(
         self, queue_id: int, number: int, priority: int, expiration: int, deliveries: int, size: int, deliver_at: int
@@ -77,11 +97,16 @@ class Copied(RecoverySink):
 
     def flush(self) -> None:
         """Copy the message whose queues are collected."""
+        self._end_documents()
         queues, deliveries = self._queues, self._deliveries
         self._queues, self._deliveries = [], []
         message = self._load(self._number) if queues else None
         if message is None:
             return
+        if self.stages.is_stray(self._number, queues):
+            queues = [self._queue_of_strays()]
+            bound = self._bound.get(message.address, [])
+            self.stages.label(message, bound[0] if len(bound) == 1 else message.address)
         for queue in queues:
             if queue >= FIRST_QUEUE and queue not in self.names:
                 self._name(queue, message.address)
@@ -120,6 +145,17 @@ class Copied(RecoverySink):
             return None
         message.number = number
         return message
+
+    def _queue_of_strays(self) -> int:
+        """Return the queue for staged messages of no stage, made when it is needed."""
+        if not self._strays:
+            known = [identity for identity, name in self.names.items() if name == QUEUE]
+            self._strays = known[0] if known else max(FIRST_QUEUE, *self.names, *_queues_of(self.salvage)) + 1
+            if not known:
+                self.names[self._strays] = QUEUE
+                record = QueueRecord(QueueDefinition(name=QUEUE, address=QUEUE))
+                self._document(KIND_QUEUE, self._strays.to_bytes(4, "big"), encode(record))
+        return self._strays
 
     def _name(self, identity: int, address: str) -> None:
         """Define a queue anew whose definition is lost, under the name to which its message was sent."""
@@ -176,6 +212,7 @@ def salvage(*, directory: Path, new: Path, output: str) -> None:
     losses = [_row(loss, copied.names) for loss in [*found.losses, *copied.lost]]
     losses += [{"body": flaw} for flaw in flaws]
     losses += [{"queue": name, "what": "its definition is lost"} for name in copied.nameless.values()]
+    losses += copied.stages.rows()
     losses += [{"leased": number, "what": "lost; an empty message is in its place"} for number in filled]
     summary: dict[str, Any] = {
         "messages": copied.messages - len(filled),
@@ -226,6 +263,19 @@ def _write(found: Salvage, port: Spectacles, new: Path) -> tuple[Copied, list[st
     return copied, flaws, filled
 
 
+def _queues_of(found: Salvage) -> list[int]:
+    """Return the queues that have messages."""
+    queues: dict[int, bool] = {}
+    index = found.recovery.index
+    for segment in index.segments:
+        for slot in range(int(segment.count)):
+            if segment.states[slot]:
+                queues[int(segment.queue_at(slot))] = True
+    for several in index.several.values():
+        queues.update(dict.fromkeys(several, True))
+    return list(queues)
+
+
 def _copy_body(found: Salvage, port: Spectacles, blob: int, message: Message, new: Path) -> str:
     """Copy the file of a large body as it is; return why it is lost, or "". The start makes a dead letter then."""
     rare = message.need_rare()
@@ -271,6 +321,8 @@ def _row(loss: Loss, names: dict[int, str]) -> dict[str, Any]:
 
 
 def _sentence(row: dict[str, Any]) -> str:
+    if "staged" in row or "sink" in row:
+        return sentence_of_stages(row)
     if "body" in row:
         return f"lost: {row['body']}; its message will be a dead letter without it"
     if "queue" in row:

@@ -21,6 +21,7 @@ SINK_COLUMNS: Final = ("sink", "owner", "counter", "newest", "stages", "decided"
     entrepot stage list
     entrepot stage list --sinks                               # whose each sink is, with nothing staged too
     entrepot stage drop nightly-export --batch 17
+    entrepot stage publish nightly-export --batch 17          # a doubtful part, behind a salvage
     entrepot stage drop nightly-export --forget               # its batches count from 0 again
     """
 )
@@ -38,7 +39,10 @@ def stage() -> None:
 @click.option("--sink", default="", help="Only those of one sink.")
 @click.option("--sinks", is_flag=True, help="List sinks: whose each is, who counts, what is remembered.")
 def list_(*, url: str, output: str, sink: str, sinks: bool) -> None:
-    """List stages: open ones, closed ones, those whose batch was decided here, and batches being published."""
+    """List stages: open ones, closed ones, those whose batch was decided here, and batches being published.
+
+    A doubtful one was salvaged from a damaged journal, which does not say any more whether it was published.
+    """
     if sinks:
         if sink:
             raise click.UsageError("--sinks lists all of them: it goes without --sink")
@@ -47,6 +51,21 @@ def list_(*, url: str, output: str, sink: str, sinks: bool) -> None:
         return
     rows = at_desk(url, lambda desk: desk.ask("broker", "describeStages", sink))
     show(rows, COLUMNS, output, empty="nothing is staged")
+
+
+@stage.command()
+@click.argument("sink")
+@url_option
+@output_option
+@click.option("--batch", type=click.IntRange(min=0), required=True, help="The batch.")
+@click.option("--part", "parts", multiple=True, help="A part that counts.  [default: those that were decided here]")
+def publish(*, sink: str, url: str, output: str, batch: int, parts: tuple[str, ...]) -> None:
+    """Publish what SINK has staged of a batch, in the place of its program: a doubtful part, behind a salvage.
+
+    The other parts of this batch and of older ones are dropped, as always.
+    """
+    count = int(at_desk(url, lambda desk: desk.ask("broker", "publishStages", sink, batch, ",".join(parts))))
+    tell(f"{count} messages of batch {batch} of {sink} published", {"sink": sink, "published": count}, output)
 
 
 @stage.command()

@@ -92,6 +92,10 @@ class Mirror(JournalPort):
         """Return as the disk."""
         return self.files.read(name, offset, length)
 
+    def renewed(self, first: int, last: int) -> None:
+        """Tell the disk. A copy finds it out when it is read back."""
+        self.files.renewed(first, last)
+
     def space(self) -> int:
         """Return as the disk."""
         return int(self.files.space())

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections import deque
 from pathlib import Path
 from typing import Final
@@ -108,22 +109,9 @@ class Disk(JournalPort):
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Return up to ``length`` octets at ``offset``, including what is still to be written."""
         waiting = list(self.files.unwritten.get(name, ()))  # before the file: what is written meanwhile is seen twice
-        return read_over(lambda: self._pread(name, offset, length), waiting, name, offset, length)
-
-    def _pread(self, name: str, offset: int, length: int) -> bytes:
-        descriptor = self._read_files.get(name)
-        if descriptor is None:
-            descriptor = os.open(self._folders.path(name), os.O_RDONLY | os.O_CLOEXEC)
-            if len(self._read_files) >= READ_FILES_MAX:
-                os.close(self._read_files.pop(next(iter(self._read_files))))
-            self._read_files[name] = descriptor
-        data = os.pread(descriptor, length, offset)
-        while 0 < len(data) < length:  # Linux returns at most 2 GiB at a time
-            more = os.pread(descriptor, length - len(data), offset + len(data))
-            if not more:
-                break
-            data += more
-        return data
+        return read_over(
+            lambda: _pread(self._read_files, self._folders.path(name), offset, length), waiting, name, offset, length
+        )
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file, from the spare one when that fits."""
@@ -175,6 +163,12 @@ class Disk(JournalPort):
             self._going.pop(name, None)
 
         self.worker.ask(remove)
+
+    def renewed(self, first: int, last: int) -> None:
+        """Let who keeps files know how young they are."""
+        keeper = self.files.keeper
+        if keeper.keeps:
+            self.worker.ask(lambda: keeper.renew(int(first), int(last), time.time_ns()))
 
     def space(self) -> int:
         """Return what was free for an unprivileged writer when the thread looked last; see `look_at_space`."""
@@ -287,6 +281,23 @@ class Disk(JournalPort):
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+
+def _pread(open_files: dict[str, int], path: Path, offset: int, length: int) -> bytes:
+    """Return octets of a file, which stays open; of those that are, the oldest is closed where there are many."""
+    descriptor = open_files.get(path.name)
+    if descriptor is None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if len(open_files) >= READ_FILES_MAX:
+            os.close(open_files.pop(next(iter(open_files))))
+        open_files[path.name] = descriptor
+    data = os.pread(descriptor, length, offset)
+    while 0 < len(data) < length:  # Linux returns at most 2 GiB at a time
+        more = os.pread(descriptor, length - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
 
 
 def blob_name(blob_id: int) -> str:

@@ -3,11 +3,12 @@
 Layout::
 
     DIR/*.seg           segments as they were written, under the names that they had in the journal
+    DIR/*.published     empty: when messages of the segment with this id were moved to a queue, by its last write
     DIR/blobs/*.blob    large bodies
 
 A file is moved here instead of being removed, by the thread of the store and in the order of what that is asked for:
 one rename, and no octet is written. So the directory has to be on the file system of the journal. How old a file is,
-its last write says.
+its last write says: or when messages that were staged in it were published, if that was later.
 
 A full disk takes from here first. What cannot be moved is removed, and the log says so: to keep what nobody waits for
 is no reason to stop a broker.
@@ -27,10 +28,11 @@ from typing import TYPE_CHECKING, Final
 
 from entrepot.base.errors import InvalidOption, StorageError
 from entrepot.io.folders import is_blob
-from entrepot.io.lock import OWNER_DIRECTORY
+from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE
 from entrepot.io.written import Keeper, WrittenFiles
 from entrepot.journal.epoch import boundaries_of
-from entrepot.journal.keeping import NS_A_MS, Kept, in_order, newest_of
+from entrepot.journal.index import segment_range
+from entrepot.journal.keeping import NS_A_MS, Kept, in_order, newest_of, published_in
 from entrepot.journal.names import segment_files
 from entrepot.journal.ports import JournalPort
 from entrepot.journal.retained import Archive, Extent
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from entrepot.journal.epoch import Boundary
     from entrepot.journal.log import JournalCore
 
+PUBLISHED: Final = ".published"
 LOOK_S: Final = 60.0
 """Where nothing is moved here, what is too old is looked for so often."""
 
@@ -68,6 +71,8 @@ class Retention(Archive, Keeper):
     ``kept``: what is there. ``dirty``: names changed, and no sync has covered that.
     """
 
+    keeps = True
+
     def __init__(self, options: RetentionOptions, files: WrittenFiles) -> None:
         """Make the directory if need be, and see what is there. Raises InvalidOption."""
         folders = files.folders
@@ -80,14 +85,19 @@ class Retention(Archive, Keeper):
         self._folders: Final = folders
         self._looked = 0.0
         self._said = False
+        self._marked: Final[dict[int, None]] = {}  # ids whose marks are not on disk yet
         self._reader: ThreadPoolExecutor | None = None
         self._boundaries: list[Boundary] = []
         try:
             self._make()
             for place in (self.directory, self.bodies):
                 with os.scandir(place) as entries:
-                    for entry in entries:
-                        if self.kept.takes(entry.name):
+                    found = sorted(entries, key=lambda entry: not entry.name.endswith(PUBLISHED))
+                    for entry in found:
+                        identity = entry.name.removesuffix(PUBLISHED)
+                        if identity != entry.name and identity.isascii() and identity.isdecimal():
+                            self.kept.renew(int(identity), int(identity), entry.stat().st_mtime_ns)
+                        elif self.kept.takes(entry.name):
                             self._note(entry.name, entry.stat())
             here, there = self.directory.stat().st_dev, folders.journal.stat().st_dev
             new = not folders.names()
@@ -151,6 +161,25 @@ class Retention(Archive, Keeper):
     def _note(self, name: str, state: os.stat_result) -> None:
         self.kept.add(name, state.st_size, state.st_mtime_ns)
 
+    def renew(self, first: int, last: int, when: int) -> None:
+        """Note when messages of segments, by their ids, were moved to a queue, over restarts too."""
+        for identity in self.kept.renew(first, last, when):
+            with suppress(OSError):  # somebody may have removed the directory: the next start reads it off the journal
+                self._mark(identity, when)
+
+    def _mark(self, identity: int, when: int) -> None:
+        """Write down when; on disk with the next sync, as the record that says it."""
+        descriptor = os.open(self._published(identity), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, OWNER_FILE)
+        try:
+            os.utime(descriptor, ns=(when, when))
+        finally:
+            os.close(descriptor)
+        self._marked[identity] = None
+        self.dirty = True
+
+    def _published(self, identity: int) -> Path:
+        return self.directory / f"{identity:09d}{PUBLISHED}"
+
     def look(self, *, force: bool = False) -> None:
         """Remove what is too old, or too much; now and then, unless there is a reason (``force``)."""
         now = time.monotonic()
@@ -168,19 +197,20 @@ class Retention(Archive, Keeper):
     def _remove(self, names: list[str]) -> None:
         for name in names:
             self.path(name).unlink(missing_ok=True)
+            identity = int(segment_range(name)[0])
+            if identity:
+                self._published(identity).unlink(missing_ok=True)
 
     def sync(self) -> None:
         """Make the names durable, if there are new ones."""
         if not self.dirty:
             return
         self.dirty = False
+        for identity in self._marked:
+            _sync(self._published(identity))
+        self._marked.clear()
         for place in (self.directory, self.bodies):
-            with suppress(OSError):  # somebody may have removed it; the next file that comes makes it anew
-                descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+            _sync(place)
 
     # -- the start -----------------------------------------------------------------------------------------------------
 
@@ -191,7 +221,26 @@ class Retention(Archive, Keeper):
     def recovered(self, journal: JournalCore) -> None:
         """Forget what recovery removed because it was never confirmed; what it removed else stays."""
         newest = newest_of(journal)
-        self._files.worker.ask(lambda: self._forget(newest))
+        published = published_in(journal)
+        alive = [(int(one.first), int(one.last)) for one in journal.tail.index.segments]
+
+        def forget() -> None:
+            self._forget(newest)
+            self._renew_all(published, alive)
+
+        self._files.worker.ask(forget)
+
+    def _renew_all(self, published: list[tuple[int, int, str]], alive: list[tuple[int, int]]) -> None:
+        """Note what a journal says was published, and forget what was noted of segments that are nowhere any more."""
+        for first, last, name in published:
+            for path in (self._folders.path(name), self.path(name)):
+                with suppress(OSError):
+                    self.renew(first, last, path.stat().st_mtime_ns)
+                    break
+        for identity in self.kept.renewed_ids():
+            if not self.kept.has(identity) and (identity, identity) not in alive:
+                self.kept.forget_renewal(identity)
+                self._published(identity).unlink(missing_ok=True)
 
     def _forget(self, newest: int) -> None:
         self._remove(self.kept.unconfirmed(newest, self._boundaries))
@@ -257,6 +306,16 @@ def settle(kept: Retention | None, journal: JournalCore) -> None:
     """``journal`` was read back: what is kept of what that removed is known by what it found whole."""
     if kept is not None:
         kept.recovered(journal)
+
+
+def _sync(path: Path) -> None:
+    """Make a file or directory durable; somebody may have removed it, and the next file that comes makes it anew."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _read(there: Callable[[], bytes], path: Path, offset: int, length: int) -> bytes:

@@ -36,11 +36,19 @@ SPARE_STEP: Final = 1 * MIB
 
 
 class Keeper:
-    """Keeps what is not needed any more, or nothing of it, as here. Belongs to the thread of the store."""
+    """Keeps what is not needed any more, or nothing of it, as here. Belongs to the thread of the store.
+
+    ``keeps``: whether it keeps anything.
+    """
+
+    keeps = False
 
     def keep(self, name: str, path: Path) -> bool:
         """Take a file away; False when it is to be removed."""
         return False
+
+    def renew(self, first: int, last: int, when: int) -> None:
+        """Take segments, by their ids, for as young as ``when``, ns since 1970, in what is kept of them."""
 
     def sync(self) -> None:
         """Make the names of what was taken durable."""

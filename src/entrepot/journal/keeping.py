@@ -7,6 +7,7 @@ It decides. Who has the files moves and removes them, in the order in which it i
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -32,6 +33,8 @@ class Kept:
         self.sizes: Final[dict[str, int]] = {}
         self.octets = 0
         self._written: Final[dict[str, int]] = {}
+        self._named: Final[dict[int, str]] = {}  # segments by their ids
+        self._renewed: Final[dict[int, int]] = {}  # when messages of a segment were moved to a queue
         self._ages: Final[list[tuple[int, str]]] = []  # a heap; what it says of a file may be over
 
     def takes(self, name: str) -> bool:
@@ -40,6 +43,10 @@ class Kept:
 
     def add(self, name: str, octets: int, written: int) -> None:
         """``name`` is here, and was written to last at ``written``, in ns since 1970."""
+        identity = int(segment_range(name)[0])
+        if identity:
+            self._named[identity] = name
+            written = max(written, self._renewed.get(identity, 0))
         self.octets += octets - self.sizes.get(name, 0)
         self.sizes[name] = octets
         self._written[name] = written
@@ -49,6 +56,37 @@ class Kept:
         """It is here no more."""
         self.octets -= self.sizes.pop(name, 0)
         self._written.pop(name, None)
+        identity = int(segment_range(name)[0])
+        self._named.pop(identity, None)
+        self._renewed.pop(identity, None)
+
+    def renew(self, first: int, last: int, when: int) -> list[int]:
+        """Messages of the segments ``first`` to ``last`` were moved to a queue at ``when``, ns since 1970.
+
+        They are what was sent then, so the file is as young as that, whether it is here or comes later. Of what was
+        compacted (more than one id) only what is here has been kept. Return the ids of which that is news.
+        """
+        found: list[int] = []
+        for identity in [first] if first == last else _within(self._named, first, last):
+            if self._renewed.get(identity, 0) < when:
+                self._renewed[identity] = when
+                found.append(identity)
+                name = self._named.get(identity, "")
+                if name and self._written[name] < when:
+                    self.add(name, self.sizes[name], when)
+        return found
+
+    def renewed_ids(self) -> list[int]:
+        """Return the ids of the segments that `renew` was told of, and that have not gone."""
+        return list(self._renewed)
+
+    def forget_renewal(self, identity: int) -> None:
+        """The segment with this id will not come."""
+        self._renewed.pop(identity, None)
+
+    def has(self, identity: int) -> bool:
+        """Return whether the segment with this id is here."""
+        return identity in self._named
 
     def spent(self, now: int) -> list[str]:
         """Forget what is too old at ``now``, in ns since 1970, or too much; return the names, for removal."""
@@ -89,6 +127,13 @@ class Kept:
         return names
 
 
+def _within(named: dict[int, str], first: int, last: int) -> list[int]:
+    """Return the ids from ``first`` to ``last`` that are there, however far apart those are."""
+    if last - first < len(named):
+        return [identity for identity in range(first, last + 1) if identity in named]
+    return [identity for identity in named if first <= identity <= last]
+
+
 def _is_cut(name: str, newest: int) -> bool:
     return 0 < newest < segment_range(name)[0]
 
@@ -102,6 +147,26 @@ def is_written(name: str) -> bool:
 def in_order(names: Sequence[str]) -> list[str]:
     """Return segments as they were written, each once, in the order of the log."""
     return sorted(dict.fromkeys(filter(is_written, names)), key=lambda name: int(segment_range(name)[0]))
+
+
+def published_in(journal: JournalCore) -> list[tuple[int, int, str]]:
+    """Return (first id, last id, file) of messages that were moved to a queue by what that file of a journal holds.
+
+    Where it is known still: of a journal that was just read back, perhaps from files of another broker.
+    """
+    index = journal.tail.index
+    segments = index.segments
+    found: list[tuple[int, int, str]] = []
+    for move in index.moves.rows:
+        at = bisect_left(segments, int(move.since), key=lambda one: int(one.end_sequence))
+        if at == len(segments):
+            continue
+        of = bisect_left(segments, int(move.low), key=lambda one: int(one.last))
+        while of < len(segments) and segments[of].first <= move.high:
+            if segments[of].as_of <= move.since:
+                found.append((int(segments[of].first), int(segments[of].last), segments[at].name))
+            of += 1
+    return found
 
 
 def newest_of(journal: JournalCore) -> int:

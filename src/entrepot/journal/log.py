@@ -266,6 +266,7 @@ class JournalCore(JournalEvents):
         tail.batch.record(write_move(move, source))
         for segment in carry_out(tail.index, move, source):
             tail.referred(segment)
+            tail.port.renewed(segment.first, segment.last)
         return True
 
     # -- documents -----------------------------------------------------------------------------------------------------

@@ -172,6 +172,12 @@ class JournalPort:
         """Remove a file; one that is not there is no error."""
         raise Fault("JournalPort.drop is not implemented")
 
+    def renewed(self, first: i64, last: i64) -> None:
+        """Messages of the segments with the ids ``first`` to ``last`` count as written now: a queue has them.
+
+        For who keeps files that are dropped; others need do nothing.
+        """
+
     def space(self) -> i64:
         """Return how many octets can still be written, about; a large number when there is no telling."""
         raise Fault("JournalPort.space is not implemented")

@@ -126,7 +126,8 @@ class Reading:
             length: i64 = i64(segment.lengths[slot])
             inside = data_segment is segment and offset >= data_start
             if not inside or offset + length > data_start + len(data):
-                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length))
+                most = octets - total if 0 < octets - total < READ_MOST else READ_MOST
+                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length, most))
                 data_segment = segment
                 data_start = offset
             found.append(_decode(segment, number, data, offset - data_start, offset))
@@ -136,14 +137,14 @@ class Reading:
                 break
         return found
 
-    def heads(self, first: i64, count: i64, octets: i64) -> Heads:
-        """Return what a queue must know of messages with neighbouring numbers, in order, without reading them in.
+    def heads(self, numbers: list[int], octets: i64, checked: bool) -> Heads:
+        """Return what a queue must know of messages, in the order of ``numbers``, without making them.
 
-        It ends early, before the first that is not plain (`Heads`), and with the one that reaches ``octets``. Checksums
-        are compared when messages are read in, not here. Raises as `load`.
+        It ends early, before the first that is not plain (`Heads`), and with the one that reaches ``octets``. With
+        ``checked`` also before one whose checksum is wrong: else that is found out when it is read in. Raises as
+        `load`.
         """
         found = Heads()
-        numbers = [int(number) for number in range(first, first + count)]
         index = self.tail.index
         data = b""
         data_segment: Segment | None = None
@@ -156,10 +157,13 @@ class Reading:
             offset: i64 = i64(segment.offsets[index.slot])
             length: i64 = i64(segment.lengths[index.slot])
             if data_segment is not segment or offset < data_start or offset + length > data_start + len(data):
-                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length))
+                most = octets - found.octets if octets - found.octets < READ_MOST else READ_MOST
+                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length, most))
                 data_segment = segment
                 data_start = offset
             start = offset - data_start
+            if checked and not record_valid(data, start, len(data)):
+                break
             if not found.add(data, start + RECORD_HEAD, start + length):
                 break
             position += 1
@@ -177,8 +181,8 @@ class Reading:
             tail.hand_over()
         return tail.port.read(segment.name, offset, length)
 
-    def _stretch(self, numbers: list[int], position: int, segment: Segment, offset: i64, length: i64) -> i64:
-        """Return how much to read at ``offset`` so that the following numbers come with it."""
+    def _stretch(self, numbers: list[int], position: int, segment: Segment, offset: i64, length: i64, most: i64) -> i64:
+        """Return how much to read at ``offset`` so that the following numbers come with it, up to about ``most``."""
         moves = self.tail.index.moves
         moved = len(moves.rows) > 0
         end: i64 = offset + length
@@ -188,7 +192,7 @@ class Reading:
             if slot < 0:
                 break
             start: i64 = i64(segment.offsets[slot])
-            if start < end or start - end > READ_GAP_MAX or start - offset > READ_MOST:
+            if start < end or start - end > READ_GAP_MAX or start - offset > most:
                 break
             size: i64 = i64(segment.lengths[slot])
             end = start + size

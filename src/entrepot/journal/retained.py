@@ -61,11 +61,15 @@ LOOKS: Final = 1_000
 
 
 class Extent(NamedTuple):
-    """A file that is read, up to ``end`` (-1: all of it), and when it was written to last, ms since 1970."""
+    """A file that is read, up to ``end`` (-1: all of it), and when it was written to last, ms since 1970.
+
+    ``late``: only what it publishes of the files before it is meant.
+    """
 
     name: str
     ended: int
     end: int = -1
+    late: bool = False
 
 
 class _Kept(NamedTuple):
@@ -110,7 +114,9 @@ class Scan:
         """Yield each message for ``address``; None when others are to have a turn, as while the disk is waited for."""
         wanted = address.encode()
         looks = 0
-        for at in range(len(self.extents)):
+        for at, extent in enumerate(self.extents):
+            if extent.late and not self._kept:
+                continue
             for data, start, end, offset in self._batches(at):
                 if data is None:
                     yield None
@@ -129,6 +135,8 @@ class Scan:
                         break
                     if data[place + RECORD_HEAD] == MOVE and payload_fits(data, place):
                         yield from self._moved(data, place + RECORD_HEAD, wanted)
+                        continue
+                    if extent.late:
                         continue
                     message = self._message(data, place, wanted)
                     if message is not None and self._waits(data, place):
@@ -209,7 +217,7 @@ class Scan:
 
         The octets are None while the disk is waited for.
         """
-        name, _, limit = self.extents[at]
+        name, limit = self.extents[at].name, self.extents[at].end
         first = segment_range(name)[0]
         offset, need = begin, READ
         while limit < 0 or offset < limit:

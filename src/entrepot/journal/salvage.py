@@ -324,6 +324,7 @@ class Salvage:
         gaps += [(int(each.last + 1), int(each.first() - 1)) for each in self.recovery.boundaries]
         following = 1
         sequence = 0
+        self._open = []  # behind those there is no message
         for segment in index.segments:
             first = int(segment.first)
             dropped = any(low <= following and first - 1 <= high for low, high in gaps)

@@ -27,6 +27,7 @@ PLANTED: Final = (
     "changes what is there",  # though not all processes are
     "each does all of it",  # so many messages at each process, and not in all
     "sends once more",  # where a process is gone that may have done it
+    "a queue is made beside another",  # of that name, which one process has
     "a change stops nowhere",  # one process refuses, and the others are changed nevertheless
 )
 
@@ -136,7 +137,7 @@ class _SendsAgain(whole.Whole):
 
 
 class _StopsNowhere(whole.Whole):
-    async def _each(self, numbers: list[int], act: Callable[[Any], Any]) -> None:
+    async def _each(self, numbers: list[int], act: Callable[[Any], Any], *, minds: bool = False) -> None:
         refusal: EntrepotError | None = None
         for number in numbers:
             try:
@@ -145,6 +146,11 @@ class _StopsNowhere(whole.Whole):
                 refusal = error
         if refusal is not None:
             raise refusal
+
+
+class _MakesBeside(whole.Whole):
+    async def _creating(self, operation: str, values: tuple[object, ...]) -> tuple[list[int], bool]:
+        return list(self.parts), False
 
 
 LINES: Final[Mapping[str, type[LineCore]]] = {
@@ -166,5 +172,6 @@ WHOLES: Final[Mapping[str, type[whole.Whole]]] = {
     "changes what is there": _ChangesAnyway,
     "each does all of it": _EachAll,
     "sends once more": _SendsAgain,
+    "a queue is made beside another": _MakesBeside,
     "a change stops nowhere": _StopsNowhere,
 }

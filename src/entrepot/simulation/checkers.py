@@ -344,9 +344,8 @@ class Ledger:
 
     def finish(self) -> None:
         """Check what can be known only when all queues have been emptied."""
-        for transaction in reversed(self.transactions):  # a later one may have consumed what an earlier one sent
-            if transaction.state == UNKNOWN:
-                self._finish_unknown(transaction)
+        for transaction in consumers_first([one for one in reversed(self.transactions) if one.state == UNKNOWN]):
+            self._finish_unknown(transaction)
         for record in self.records.values():
             if record.state == CONFIRMED and self._is_owed(record):
                 for queue in record.queues:
@@ -427,3 +426,29 @@ class Invariants:
             returned = queue.returns.requeued > 0 or broker.leases.on(queue)
             if bounded and not returned and queue.backlog.octets > queue.policy.max_octets + self.slack:
                 self.world.violation(f"{queue.name} holds {queue.backlog.octets} of {queue.policy.max_octets} octets")
+
+
+def consumers_first(transactions: list[Transaction]) -> list[Transaction]:
+    """Return them in an order in which each comes behind those that may have consumed what it sent.
+
+    They end in any order: when a broker dies, one connection after the other finds out.
+    """
+    ordered: list[Transaction] = []
+    left = list(transactions)
+    while left:
+        consumed = [{copy.record.identity for copy, _ in one.acks} for one in left]
+        ready = [
+            one
+            for at, one in enumerate(left)
+            if not any(
+                record.identity in consumed[other]
+                for record in one.records
+                for other in range(len(left))
+                if other != at
+            )
+        ]
+        if not ready:  # each consumed of another: no order tells more than this one
+            return ordered + left
+        ordered += ready
+        left = [one for one in left if one not in ready]
+    return ordered

@@ -3,7 +3,8 @@
 Each question has one answer, within `PATIENCE` of when its process is there to give it. An answer is made of what the
 processes said that are not named as missing, and names nobody who was there all the time. Nobody is answered by a
 process that gives him no rights. What is refused because a process is away is done nowhere; what one process refuses is
-done at those before it, which the refusal names, and at none behind it; what is sent once is there once.
+done at those before it, which the refusal names, and at none behind it; what is sent once is there once. A queue that a
+process has already is made nowhere, or, where that is asked for, made alike where it is not.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from entrepot.assembly import Assembly
 from entrepot.base.environment import SECOND, Duration, Instant
-from entrepot.base.errors import EntrepotError, InvalidDestination
+from entrepot.base.errors import EntrepotError
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators.census import Question
 from entrepot.model.address import ANYCAST
@@ -86,11 +87,9 @@ class Inquiry:
         self.paused: Duration = 0  # its own process
         self.lives: dict[int, list[int]] = {}
         self.troubled: dict[int, bool] = {}
+        self.had: tuple[int, int] | None = None  # process and life that have what is to be made
+        self.differs = False  # and it is another there
         self.done: list[tuple[int, int, object, EntrepotError | None]] = []  # process, life, outcome, why not
-
-    def had(self) -> list[tuple[int, int]]:
-        """Return those for which there is nothing to do: what is to be made is there."""
-        return [(number, life) for number, life, _, failure in self.done if isinstance(failure, InvalidDestination)]
 
     def did(self) -> list[tuple[int, int]]:
         """Return which lives of which processes did it."""
@@ -120,7 +119,7 @@ class Inquiries:
             made.lives[each.number] = [each.life]
             away = not each.alive or each.slow > 0 or self.world.time < self._trouble_until.get(each.number, 0)
             made.troubled[each.number] = away
-        kinds = ("count", "count", "filtered", "rows", "make", "make", "clash", "send", "remove")
+        kinds = ("count", "count", "filtered", "rows", "make", "make", "clash", "clash", "send", "remove")
         kind = self.lots.one_of(kinds)
         if kind == "count":
             made.resource, made.name, made.attribute = "queue.Q", "messageCount", True
@@ -132,7 +131,7 @@ class Inquiries:
             made.name = "createQueue"
             made.values = [f'{{"name": "made.{identity}", "address": "made.{identity}", "routing-type": "ANYCAST"}}']
             if kind == "clash":
-                self._clash(identity)
+                self._clash(made)
         elif kind == "send":
             made.resource, made.name, made.values = "queue.S", "sendMessage", [{"n": identity}, 3, "x", False]
         else:
@@ -143,13 +142,18 @@ class Inquiries:
         self.world.count(f"questions: {kind}")
         return made
 
-    def _clash(self, identity: str) -> None:
-        """One process has already what is to be made."""
+    def _clash(self, made: Inquiry) -> None:
+        """One process has already what is to be made, or another queue of that name; sometimes that is no error."""
         process = self.lots.one_of(self.world_of.processes)
-        if process.alive and process.made is not None:
-            broker = process.made.broker
-            definition = QueueDefinition(name=f"made.{identity}", address=f"made.{identity}", routing=ANYCAST)
-            process.turn(lambda: broker.queues.create(definition))
+        if not process.alive or process.made is None or self.world.time < process.paused_until:
+            return
+        broker, name = process.made.broker, f"made.{made.identity}"
+        made.had, made.differs = (process.number, process.life), self.lots.chance(0.5)
+        if self.lots.chance(0.5):
+            made.values.append(True)
+        most = 5 if made.differs else None
+        definition = QueueDefinition(name=name, address=name, routing=ANYCAST, max_consumers=most)
+        process.turn(lambda: broker.queues.create(definition))
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -249,7 +253,7 @@ class Inquiries:
                 self._wrong(inquiry, f"{inquiry.user} is answered, and has no rights at process {process.number}")
 
     def _see_refusal(self, inquiry: Inquiry, why: str) -> None:
-        did = inquiry.did()
+        did = [one for one in inquiry.did() if one != inquiry.had or not inquiry.differs]  # that one has made nothing
         if why.startswith(NOT_BEGUN):
             self.world.count("changes that are not begun")
             if did:
@@ -258,17 +262,24 @@ class Inquiries:
             self.world.count("answers that are too large")
             if not self.world_of.many or inquiry.name != "describeQueues":
                 self._wrong(inquiry, "an answer that is small is refused as too large")
+        elif "AMQ229019" in why:
+            self.world.count("queues that a process has already")
+            if did or inquiry.had is None:
+                self._wrong(inquiry, f"a process has it already, it says, and it is done at {did}")
         elif inquiry.name == "createQueue" and (stopped := NAMED.match(why)) is None:
             if any(number for number, _ in did):
                 self._wrong(inquiry, f"the first process refuses, and it is done at {did}")
         elif inquiry.name == "createQueue" and stopped is not None:
-            self.world.count("changes that one process refuses")
-            listed = DONE_AT.search(why)
-            said = sorted(int(one) for one in listed[1].split(", ")) if listed is not None else []
-            others = sorted({number for number, _ in did if number != int(stopped[1])})  # that one may be gone since
-            there = sorted(set(others) | {number for number, _ in inquiry.had() if number < int(stopped[1])})
-            if there != said or max(others, default=0) > int(stopped[1]):
-                self._wrong(inquiry, f"it says that it is done at {said}, and it is at {did}")
+            self._see_stop(inquiry, why, int(stopped[1]), did)
+
+    def _see_stop(self, inquiry: Inquiry, why: str, stopped: int, did: list[tuple[int, int]]) -> None:
+        """See that a refusal of one process in the middle of a change says where it is done."""
+        self.world.count("changes that one process refuses")
+        listed = DONE_AT.search(why)
+        said = sorted(int(one) for one in listed[1].split(", ")) if listed is not None else []
+        others = sorted({number for number, _ in did if number != stopped})  # that one may be gone since
+        if others != said or max(others, default=0) > stopped:
+            self._wrong(inquiry, f"it says that it is done at {said}, and it is at {did}")
 
     def _see_answer(self, inquiry: Inquiry, body: Any, named: list[int]) -> None:
         there = [one.number for one in self.world_of.processes if one.number not in named]
@@ -280,8 +291,7 @@ class Inquiries:
                 self._wrong(inquiry, f"rows are of {row['process']}, and not missing are {there}")
             self._see_sum(inquiry, int(row["messages"]), there)
         elif inquiry.name == "createQueue":
-            if sorted(number for number, _ in inquiry.did() + inquiry.had()) != there:
-                self._wrong(inquiry, f"it is done at {inquiry.did()}, and not missing are {there}")
+            self._see_made(inquiry, there)
         elif inquiry.name == "sendMessage":
             self.world.count("messages that are sent")
             if len(inquiry.did()) != 1 or str(inquiry.did()[0][0]) != str(body).partition(":")[0]:
@@ -290,6 +300,22 @@ class Inquiries:
             removed = sum(int(str(value)) for _, _, value, failure in inquiry.done if failure is None)
             if body != removed or removed > int(str(inquiry.values[-1])):
                 self._wrong(inquiry, f"{body} are removed, it says; {removed} were, of {inquiry.values[-1]} at most")
+
+    def _see_made(self, inquiry: Inquiry, there: list[int]) -> None:
+        """See that a queue is at each process and everywhere the same, or was left as it was where one has another."""
+        had = [one for one in self.world_of.processes if (one.number, one.life) == inquiry.had]
+        if had and len(inquiry.values) == 1:
+            self._wrong(inquiry, f"it is made, though process {had[0].number} had it")
+        elif had and inquiry.differs:
+            self.world.count("queues that stay as they are")
+            name = f"made.{inquiry.identity}"
+            made = [one.number for one in self.world_of.processes if one.made and name in one.made.broker.table.queues]
+            if made != [had[0].number]:
+                self._wrong(inquiry, f"process {had[0].number} has another of that name, and it is at {made}")
+        elif inquiry.had is not None and not had:
+            return  # it died since, and had it when it was looked at, or not
+        elif sorted(number for number, _ in inquiry.did()) != there:
+            self._wrong(inquiry, f"it is done at {inquiry.did()}, and not missing are {there}")
 
     def _see_sum(self, inquiry: Inquiry, told: int, there: list[int]) -> None:
         """See that a sum is one of what each process has that is not missing, in a life that it had meanwhile."""

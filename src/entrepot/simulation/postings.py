@@ -29,20 +29,31 @@ def post(
 ) -> None:
     """Send a message called ``identity``; ``octets`` of its body if that is large, 0 for a short text."""
     said = {IDENTITY: identity, **properties}
-    headers = Headers()
-    headers.address = destination.name
-    headers.durable = True
-    headers.user_id = identity.encode().rjust(16, b"\0")
     if not octets:
-        headers.kind = TYPE_TEXT
-        broker.send(message_of(assembled(text_body(identity), headers, said), ""), broker.target([destination]))
+        broker.send(short(destination, identity, properties), broker.target([destination]))
         return
+    headers = _headers(destination, identity)
     headers.kind = TYPE_BYTES
     large = LargeArrival(broker, assembled(b"", headers, said)[len(NO_BODY) :], "")
     for at in range(0, octets, PIECE):
         large.write(b"x" * min(PIECE, octets - at))
     broker.send(large.complete(-1), broker.target([destination]))
     large.finish()
+
+
+def short(destination: Destination, identity: str, properties: Mapping[str, object] = {}) -> Message:
+    """Return a message called ``identity`` with a short text."""
+    headers = _headers(destination, identity)
+    headers.kind = TYPE_TEXT
+    return message_of(assembled(text_body(identity), headers, {IDENTITY: identity, **properties}), "")
+
+
+def _headers(destination: Destination, identity: str) -> Headers:
+    headers = Headers()
+    headers.address = destination.name
+    headers.durable = True
+    headers.user_id = identity.encode().rjust(16, b"\0")
+    return headers
 
 
 class Posted(Network):

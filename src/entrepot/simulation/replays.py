@@ -1,8 +1,9 @@
 """Brokers that keep what their journal lets go of, and operators who have it sent again, from seeds: ``--retention``.
 
-Producers send to two addresses, alone and many in one bracket, some with large bodies; readers settle. A broker loses
-power between any two steps, stops, has its disk fill up, a file that is kept is damaged; an operator replays one of the
-addresses again and again, each time to a queue of its own. What must hold:
+Producers send to two addresses, alone and many in one bracket, some with large bodies, and stage batches that they
+publish later; readers settle. A broker loses power between any two steps, stops, has its disk fill up, a file that is
+kept is damaged; an operator replays one of the addresses again and again, each time to a queue of its own. What must
+hold:
 
 - what was confirmed is read by its reader, whatever is kept, also while the disk is full, and once under one number;
 - a replay that ended sent each message that was confirmed before it began, once, with the body that it had, and none
@@ -21,7 +22,7 @@ from typing import Final
 import msgspec
 
 from entrepot.base.environment import KIB, MILLISECOND
-from entrepot.base.errors import EntrepotError, StorageFull
+from entrepot.base.errors import EntrepotError, StageError, StorageFull
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators.census import Census
 from entrepot.core.operators.listing import Arguments
@@ -31,7 +32,7 @@ from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.headers import properties_in
 from entrepot.simulation.machine import Parts
-from entrepot.simulation.postings import IDENTITY, LARGE_MAX, post
+from entrepot.simulation.postings import IDENTITY, LARGE_MAX, post, short
 from entrepot.simulation.retained import KEPT, RetainedJournal, RetainingDisk, SimulatedArchive
 from entrepot.simulation.storms import Driven, StormRun
 from entrepot.simulation.subscribers import Reader
@@ -51,6 +52,7 @@ class Post:
         self.grown = grown
         self.wall = wall
         self.accepted = False
+        self.staged: tuple[int, int] | None = None  # its ``grown`` and ``wall`` when it was staged
         self.numbers: dict[int, None] = {}  # under which it was settled
 
 
@@ -67,6 +69,24 @@ class Accepting(Waiter):
 
     def store_failed(self, token: bytes, error: EntrepotError) -> None:
         """It is told that they are not."""
+
+
+class Accepted(Accepting):
+    """Notes that a step of a staged commit is on disk. ``asked``: in which run of the machine that was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.told = False
+        self.asked = -1
+
+    def stored(self, token: bytes) -> None:
+        """The program is told."""
+        self.told = True
+        super().stored(token)
+
+    def store_failed(self, token: bytes, error: EntrepotError) -> None:
+        """It asks again."""
+        self.asked = -1
 
 
 class Attempt:
@@ -147,6 +167,95 @@ class Poster:
         run.world.count("sent")
         post(broker, Destination(address, ANYCAST), identity, octets, {"padding": padding})
         return one
+
+
+class Stager:
+    """Stages batches, one at a time, and publishes each a while later."""
+
+    def __init__(self, run: ReplayRun, name: str, batches: int, patience: int) -> None:
+        """``patience``: ms between the two at the most."""
+        self.run = run
+        self.lots = run.world.lots(name)
+        self.name = name
+        self.left = batches
+        self.patience = patience
+        self.posts: list[Post] = []
+        self.closed = Accepted()
+        self.published = Accepted()
+        self.due = 0
+
+    def start(self) -> None:
+        """Take the next step, and go on."""
+        machine = self.run.machine
+        if self.left > 0:
+            if machine.broker is not None:
+                machine.turn(self._step)
+            self.run.world.later(self.lots.between(5, 60) * MILLISECOND, self.start)
+
+    def cut(self) -> None:
+        """It has no connection."""
+
+    def _step(self) -> None:
+        broker = self.run.machine.broker
+        assert broker is not None
+        if self.published.told:
+            self.left -= 1
+            self.posts = []
+            self.closed, self.published = Accepted(), Accepted()
+            return
+        try:
+            if not self.posts:
+                self._stage(broker)
+            elif self.run.world.wall() >= self.due:
+                self._publish(broker)
+        except EntrepotError as error:
+            self.run.world.note(f"refused: {error.message}")
+            self.run.world.count("stagings that were refused")
+            self._lost(error)
+
+    def _lost(self, error: EntrepotError) -> None:
+        """What was not closed for good is staged anew, under other names."""
+        if not isinstance(error, StageError):
+            return
+        if self.closed.told:
+            self.run.world.violation(f"{self.name} cannot publish what was staged for good: {error.message}")
+        self.posts = []
+        self.left -= 1
+        self.closed = Accepted()
+
+    def _stage(self, broker: BrokerCore) -> None:
+        run, lots = self.run, self.lots
+        stage = broker.stages.open(self.name, -self.left + 1_000_000, "part")
+        address = REPLAYED if lots.chance(0.7) else OTHER
+        destination = Destination(address, ANYCAST)
+        target = broker.target([destination])
+        for number in range(lots.skewed(1, 30)):
+            identity = f"{self.name}-{self.left}-{number}"
+            padding = "." * lots.skewed(10, 1_000)
+            broker.stages.send(stage, short(destination, identity, {"padding": padding}), target)
+            one = run.posts[identity] = Post(address, 0, run.disk.grown, int(run.world.wall()))
+            one.staged = (one.grown, one.wall)
+            self.posts.append(one)
+        broker.stages.close(stage)
+        broker.journal.confirm(self.closed, b"")
+        self.due = int(run.world.wall()) + lots.between(1, self.patience)
+        run.world.count("staged", len(self.posts))
+
+    def _publish(self, broker: BrokerCore) -> None:
+        run = self.run
+        if self.published.asked == run.machine.run:
+            return
+        batch = -self.left + 1_000_000
+        if broker.stages.of(self.name, batch):  # else it was published before a crash, and is asked for again
+            for one in self.posts:
+                one.grown, one.wall = run.disk.grown, int(run.world.wall())
+                one.numbers.clear()  # of a publication that a crash undid
+        publication = broker.stages.publish(self.name, batch, ["part"])
+        if publication.done:
+            self.published.asked = run.machine.run
+            self.published.posts = self.posts
+            broker.journal.confirm(self.published, b"")
+            run.world.count("published", len(self.posts))
 
 
 class Chair:
@@ -288,6 +397,10 @@ class ReplayRun(StormRun):
         self.calm = False
         self.damaged = 0
         self.posters: Final = [Poster(self, f"p{one}", lots.skewed(20, 250)) for one in range(lots.between(1, 3))]
+        patience = min(self.period_ms, 1_000) * 9 // 10 or 1_000
+        self.stagers: Final = [
+            Stager(self, f"s{one}", lots.skewed(1, 8), patience) for one in range(lots.between(0, 2))
+        ]
         self.drinkers: Final = [Drinker(self, "d", [REPLAYED, OTHER])]
         self.operator: Final = Operator(self)
         self.last: Drinker | None = None
@@ -302,11 +415,12 @@ class ReplayRun(StormRun):
 
     def programs(self) -> Sequence[Driven]:
         """Return those who read, send and have sent again."""
-        return [*self.drinkers, *self.posters, self.operator]
+        return [*self.drinkers, *self.posters, *self.stagers, self.operator]
 
     def is_all_sent(self) -> bool:
         """Return whether the storm is over, and all is sent and has its answer."""
-        return self.calm and all(one.left <= 0 for one in self.posters) and not self.disk.answers.dead
+        left = [*(one.left for one in self.posters), *(one.left for one in self.stagers)]
+        return self.calm and max(left) <= 0 and not self.disk.answers.dead
 
     def consumed(self, queue: str, message: Message) -> None:
         """A reader settled a message."""
@@ -381,6 +495,11 @@ class ReplayRun(StormRun):
 
         Its body is older than the file that names it, by no more than that file is long.
         """
+        if one.staged is not None:
+            grown, wall = one.staged
+            waited = one.grown - grown + SLACK_SEGMENTS * self.machine.options.segment_bytes
+            if (self.period_ms and one.wall - wall >= self.period_ms) or 0 < self.limit <= waited:
+                return False  # a file that was compacted meanwhile had gone when it was published
         if self.period_ms:
             return attempt.wall - one.wall < self.period_ms
         behind = attempt.grown - one.grown + SLACK_SEGMENTS * self.machine.options.segment_bytes + LARGE_MAX

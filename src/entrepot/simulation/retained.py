@@ -14,7 +14,8 @@ from mypy_extensions import i64
 from entrepot.base.environment import MILLISECOND, Entropy
 from entrepot.base.errors import StorageError
 from entrepot.journal.epoch import Boundary, boundaries_of
-from entrepot.journal.keeping import NS_A_MS, Kept, in_order, newest_of
+from entrepot.journal.index import segment_range
+from entrepot.journal.keeping import NS_A_MS, Kept, in_order, newest_of, published_in
 from entrepot.journal.log import JournalCore
 from entrepot.journal.names import segment_files
 from entrepot.journal.ports import SCRATCH, RecoveryReport, RecoverySink
@@ -64,6 +65,7 @@ class RetainingDisk(FusedDisk):
         self._written: Final[dict[str, int]] = {}  # when each file was written to last, ms since 1970
         self._begun: Final[dict[str, None]] = {}  # files that more is to come into
         self._boundaries: list[Boundary] = []
+        self._published: Final[dict[int, int]] = {}  # ids of kept segments -> when something of them was published, ns
 
     # -- what is kept --------------------------------------------------------------------------------------------------
 
@@ -74,6 +76,8 @@ class RetainingDisk(FusedDisk):
         for name, octets in self.medium.view.items():
             if name.startswith(KEPT):
                 short = name.removeprefix(KEPT)
+                identity = int(segment_range(short)[0])
+                self.kept.renew(identity, identity, self._published.get(identity, 0))
                 self.kept.add(short, len(octets), self._written.get(short, 0) * NS_A_MS)
         self._boundaries = boundaries_of(self, segment_files(self.names())[0])
 
@@ -81,6 +85,18 @@ class RetainingDisk(FusedDisk):
         """Forget what was never confirmed."""
         for name in self.kept.unconfirmed(newest_of(journal), self._boundaries):
             self._remove(name)
+        for first, last, name in published_in(journal):
+            self._renew(first, last, self._written[name])
+
+    def renewed(self, first: i64, last: i64) -> None:
+        """Something of these segments is published."""
+        self._renew(int(first), int(last), self.clock())
+
+    def _renew(self, first: int, last: int, when: int) -> None:
+        for identity in self.kept.renew(first, last, when * NS_A_MS):
+            self._published[identity] = when * NS_A_MS
+            names = [one for one in self.medium.view if segment_range(one.removeprefix(KEPT))[0] == identity]
+            self.grown += max((len(self.medium.view[one]) for one in names), default=0)  # it is kept as if it came now
 
     def limit(self, period_ms: int, octets: int) -> None:
         """Keep no longer than ``period_ms``, and no more than ``octets``; 0: without such a limit."""

@@ -62,3 +62,23 @@ def test_what_a_former_master_wrote_too_late_was_never_confirmed() -> None:
     first = 1 << EPOCH_SHIFT
     held = kept(named(first + 4), named(first + 6), named(2 << EPOCH_SHIFT))
     assert held.unconfirmed(3 << EPOCH_SHIFT, [Boundary(2, first + 5, 100, 9)]) == [named(first + 6)]
+
+
+def test_what_was_moved_to_a_queue_is_as_young_as_that() -> None:
+    held = kept(named(1), named(2), named(3), "9.blob", period_ms=5)
+    held.renew(2, 2, 9 * NS_A_MS)
+    held.renew(3, 3, 1 * NS_A_MS)  # it is younger
+    assert held.spent(9 * NS_A_MS) == [named(1), named(3)]
+    assert held.spent(14 * NS_A_MS) == ["9.blob"]
+    assert held.spent(15 * NS_A_MS) == [named(2)]
+
+
+def test_what_is_moved_while_the_journal_has_it_is_kept_from_then_on() -> None:
+    held = kept(named(1), limit=20)
+    held.renew(2, 2, 9 * NS_A_MS)
+    held.add(named(2), 10, 2 * NS_A_MS)
+    held.add(named(4), 10, 4 * NS_A_MS)
+    assert held.spent(0) == [named(1)]
+    held.renew(3, 6, 10 * NS_A_MS)  # of a file that was compacted
+    assert held.take() == named(2)
+    assert held.renewed_ids() == [4]

@@ -23,7 +23,7 @@ from entrepot.core.leases import lease_records as records
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.queue import Queue
-from entrepot.core.queue.taking import Pick
+from entrepot.core.queue.taking import Drawn, Pick
 from entrepot.core.queue.walk import Walk
 from entrepot.core.records import KIND_CLAIM, KIND_LEASE
 from entrepot.core.scheduling.timed import Alarm
@@ -137,15 +137,26 @@ class Lease:
             wanted = 0  # how large what was claimed before is, nobody knows any more
         self.claimed = 0
         if wanted > 0 and not (self.queue.gate.paused or self.queue.host.ceased):
-            walk = self.walk or self.queue.stock.walk(self.after)
             pick = Pick(self.selector, self.since, self.until, octets or 0)
-            taken = self.queue.taking.take(walk, wanted, CLAIM_LOOKS, pick)
-            self.claimed = int(pick.octets)
-            # with a selector the next claim goes on where this one ended; behind the end it begins anew
-            self.walk = None if walk.done or not self.picky or pick.is_full() else walk
-            if taken:
-                self._take(journal, taken)
+            drawn = Drawn()
+            taken: list[Reference] = []
+            try:
+                if not self.picky:
+                    self.queue.taking.draw(drawn, self.after, wanted, pick)
+                if len(drawn.numbers) < wanted and not pick.is_full():
+                    taken = self._walk_on(wanted - len(drawn.numbers), pick)
+            finally:  # what the disk gave until it gave no more is out of the queue, and so it is held
+                self.claimed = int(pick.octets)
+                if drawn.numbers or taken:
+                    self._take(journal, drawn, taken)
         return min(self.tail, start + most)
+
+    def _walk_on(self, wanted: int, pick: Pick) -> list[Reference]:
+        walk = self.walk or self.queue.stock.walk(self.after)
+        taken = self.queue.taking.take(walk, wanted, CLAIM_LOOKS, pick)
+        # with a selector the next claim goes on where this one ended; behind the end it begins anew
+        self.walk = None if walk.done or not self.picky or pick.is_full() else walk
+        return taken
 
     def read(self, journal: JournalCore, epoch: int, low: int, high: int, octets: int = 0) -> list[Message]:
         """Return the messages at positions ``low`` to ``high`` - 1; no side effect, so it may be called again.
@@ -331,13 +342,20 @@ class Lease:
                 self.numbers[position] = number
         self.tail = max(self.tail, end)
 
-    def _take(self, journal: JournalCore, taken: list[Reference]) -> None:
+    def _take(self, journal: JournalCore, drawn: Drawn, taken: list[Reference]) -> None:
         start = self.tail
         queue = self.queue
         self.worked = self.advanced = int(queue.host.now)
-        numbers: list[int] = []
+        numbers = drawn.numbers
+        attempts = queue.stock.attempts
         journal.begin()
         try:
+            for drawn_number in numbers:
+                if queue.trace is not None:
+                    deliveries = min(attempts.get(drawn_number, 0), facts.DETAIL_MAX)
+                    queue.note(facts.DELIVERED, drawn_number, LEASED, deliveries)
+                self.numbers[self.tail] = drawn_number
+                self.tail += 1
             for reference in taken:
                 if journal.pages:
                     number = self._on_disk(journal, reference)
@@ -352,7 +370,7 @@ class Lease:
                 self.numbers[self.tail] = number
                 numbers.append(number)
                 self.tail += 1
-            self.queue.lease(len(taken))
+            self.queue.lease(len(numbers))
             self.claims[start] = self.tail
             self.made[start] = int(queue.host.wall)
             record = records.ClaimRecord(int(self.queue.identity), self.group, start, numbers, self.made[start])

@@ -119,6 +119,7 @@ class BrokerControl(Control):
             "updateQueue": making.update_queue,
             "destroyQueue": making.destroy_queue,
             "deployQueue": making.create_queue,
+            "describeQueueToMake": making.describe_to_make,
             "createDivert": lambda given: create_divert(broker, given),
             "updateDivert": lambda given: update_divert(broker, given),
             "destroyDivert": lambda given: destroy_divert(broker, given),
@@ -202,6 +203,9 @@ class BrokerControl(Control):
             ],
             "describeSinks": lambda given: [fields_of(view) for view in views.list_sinks(broker, rows_of(given, 0))],
             "dropStages": self._drop_stages,
+            "publishStages": lambda given: upkeep.publish_stages(
+                broker, given.text(0), given.number(1), [part for part in given.text(2, "").split(",") if part]
+            ),
             "explain": lambda given: explained(broker, census, given.text(0)),
             "where": lambda given: Search(broker, census, given.identity(0)),
             "describeScheduled": self._describe_scheduled,

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from entrepot.base.errors import InvalidDestination
 from entrepot.base.patterns import MIXED, is_pattern
 from entrepot.core.addressing.binding import Address
+from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
 from entrepot.core.operators import upkeep, words
 from entrepot.core.operators.address_control import address_named
@@ -24,7 +25,9 @@ from entrepot.core.operators.traits import configuration, queue_text
 from entrepot.core.operators.upkeep import Purge
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, ROUTING_NAMES, parse_one
+from entrepot.model.predicate import compile_selector
 
+MISSING, SAME, OTHER = "missing", "same", "other"
 BITS: Final = {"MULTICAST": 1, "ANYCAST": 2}
 
 
@@ -77,22 +80,55 @@ class Making:
     def create_queue(self, given: Arguments) -> str | None:
         """Make a queue; take one of Artemis' forms (`asked`). Answer with what it is, where the form has an answer."""
         wanted = asked_queue(given)
-        definition = wanted.definition
-        queue = self.broker.table.queues.get(definition.name)
-        if queue is not None and wanted.minds:
-            raise words.queue_exists(definition.name, queue.address)
+        queue = self._existing(wanted)
         if queue is None:
-            place = parse_one(f"{definition.address}::{definition.name}", definition.routing)  # checks both names
-            if definition.routing == ANYCAST and is_pattern(place.name, MIXED):
-                raise InvalidDestination(f"{place.name!r} is a wildcard", remedy="only a topic may be one")
-            self._check_type(place.name, definition.routing, wanted.said.get("auto-create-address"))
-            queue = self.broker.queues.create(replace(definition, name=place.queue, address=place.name))
+            made, types = self._to_make(wanted)
+            if types:
+                self.broker.queues.declare(made.address, types)
+            queue = self.broker.queues.create(made)
         return _answer(wanted, queue)
 
-    def _check_type(self, name: str, routing: int, creates: object) -> None:
-        """See that an address which was made for some routing types has that of a new queue.
+    def describe_to_make(self, given: Arguments) -> str:
+        """Return what a `create_queue` would find, `MISSING`, `SAME` or `OTHER`; raises what that would. Makes nothing.
 
-        ``creates``: whether the address may be changed for it, None: as its settings say. Raises InvalidDestination.
+        For several processes that are one broker: each is asked before one of them makes it.
+        """
+        wanted = asked_queue(given)
+        queue = self._existing(wanted)
+        if queue is None:
+            self._to_make(wanted)
+            return MISSING
+        had, made = queue.definition, self._placed(wanted.definition)
+        if made.selector:
+            made = replace(made, selector=compile_selector(made.selector).text)
+        alike = replace(made, auto_created=had.auto_created, configured=had.configured, user=had.user) == had
+        return SAME if alike else OTHER
+
+    def _existing(self, wanted: Asked) -> Queue | None:
+        """Return the queue of that name. Raises InvalidDestination where there is one, and that is an error."""
+        name = wanted.definition.name
+        queue = self.broker.table.queues.get(name)
+        if queue is not None and wanted.minds:
+            raise words.queue_exists(name, queue.address)
+        return queue
+
+    def _placed(self, definition: QueueDefinition) -> QueueDefinition:
+        """Return it with its name and address as they are kept. Raises InvalidDestination."""
+        place = parse_one(f"{definition.address}::{definition.name}", definition.routing)  # checks both names
+        if definition.routing == ANYCAST and is_pattern(place.name, MIXED):
+            raise InvalidDestination(f"{place.name!r} is a wildcard", remedy="only a topic may be one")
+        return replace(definition, name=place.queue, address=place.name)
+
+    def _to_make(self, wanted: Asked) -> tuple[QueueDefinition, int]:
+        """Return what is to be made, and the routing types that its address gets, 0: none. Raises as `_types`."""
+        made = self._placed(wanted.definition)
+        return made, self._types(made.address, made.routing, wanted.said.get("auto-create-address"))
+
+    def _types(self, name: str, routing: int, creates: object) -> int:
+        """See that an address which was made for some routing types has that of a new queue; 0 where it does.
+
+        Else return those that it is to have. ``creates``: whether the address may be changed for it, None: as its
+        settings say. Raises InvalidDestination.
         """
         table = self.broker.table
         declared = table.declared.get(name, 0)
@@ -101,10 +137,9 @@ class Making:
         if name not in table.addresses and not may:
             raise words.no_address(name)
         if name not in table.addresses or declared == 0 or declared & bit:
-            return
+            return 0
         if may:
-            self.broker.queues.declare(name, declared | bit)
-            return
+            return declared | bit
         known = "{" + ",".join(routing_types(self.broker, table.addresses[name])) + "}"
         raise words.type_not_there(name, ROUTING_NAMES[routing], known)
 

@@ -316,11 +316,11 @@ def _extents(broker: BrokerCore, archive: Archive) -> list[Extent]:
 
 
 def _of_time(extents: list[Extent], wanted: Wanted) -> list[Extent]:
-    """Leave out files that were written to only before or after the time that is meant."""
+    """Leave out files that were written to only before the time that is meant; those behind it may publish of it."""
     kept: list[Extent] = []
     begun = 0
     for one in extents:
-        if one.ended >= wanted.start and begun <= wanted.end:
-            kept.append(one)
+        if one.ended >= wanted.start:
+            kept.append(one._replace(late=begun > wanted.end))
         begun = one.ended
     return kept

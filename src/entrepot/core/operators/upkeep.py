@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from entrepot.base.errors import InvalidDestination, LeaseError, StorageError
+from entrepot.base.errors import InvalidDestination, LeaseError, StageError, StorageError
 from entrepot.base.reasons import ABOUT, GIVEN_UP, Reason
 from entrepot.core.addressing.binding import MOVED
 from entrepot.core.broker import BrokerCore
@@ -31,6 +31,7 @@ from entrepot.core.queue.queue import Queue
 from entrepot.core.queue.taking import Pick
 from entrepot.core.queue.walk import Walk
 from entrepot.core.sending.handing import hand_out
+from entrepot.core.stages.counting import NOBODY, Author
 from entrepot.journal.condition import again
 from entrepot.model.address import ANYCAST, MULTICAST, Destination, parse_one
 from entrepot.model.message import Message
@@ -58,6 +59,29 @@ def drop_stages(broker: BrokerCore, sink: str, batch: int, part: str) -> int:
     for stage in found:
         broker.stages.drop(stage, "an operator dropped it")
     return len(found)
+
+
+def publish_stages(broker: BrokerCore, sink: str, batch: int, parts: list[str]) -> int:
+    """Publish ``parts`` of a batch, or those that were decided here, for the program that forgot; return the messages.
+
+    0 where nothing of the batch is staged. What is larger than one batch of the journal goes on in later turns. Raises
+    StageError where nothing was decided and no parts are named, and as PUBLISH does.
+    """
+    stages = broker.stages
+    here = [stage.part for stage in stages.of(sink, batch) if stage.closed]
+    if not here:
+        return 0
+    if not parts:
+        decided = stages.decisions.get(sink, {}).get(batch)
+        if decided is None:
+            raise StageError(
+                f"batch {batch} of {sink!r} was not decided here",
+                remedy=f"name the parts that count, of {', '.join(sorted(here)[:20])}",
+            )
+        parts = [part for part in decided if part in here]
+    count = stages.counts.held.get(sink)
+    author = NOBODY if count is None else Author(counter=count.counter)
+    return int(stages.publish(sink, batch, parts, author).count)
 
 
 # -- acting on a whole queue ------------------------------------------------------------------------------------------

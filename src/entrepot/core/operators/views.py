@@ -245,6 +245,8 @@ def list_stages(broker: BrokerCore, sink: str = "", most: int = 1000) -> list[St
             state = "closed" if stage.closed else "open"
             if stage.part in stages.decisions.get(stage.sink, {}).get(stage.batch, []):
                 state = "decided"
+            if stage.doubtful:
+                state = "doubtful"
             age = max(0, int(broker.wall) - stage.created) // 1000
             views.append(
                 StageView(

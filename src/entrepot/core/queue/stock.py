@@ -61,6 +61,7 @@ class Stock:
         self.ring: i64 = head.traits.ring_size  # messages that wait at the most; -1: any number
         self.moved: i64 = 0  # the last number that `_renumbered` gave: who comes behind that one may not be before it
         self.queued: bool = False  # all that comes waits first, though somebody is ready
+        self.numbered: bool = True  # what leaves is known by its number alone
         self.watcher: ArrivalWatcher | None = None  # where somebody waits for a message to claim
 
     def is_full(self) -> bool:

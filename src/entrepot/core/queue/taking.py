@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from entrepot.base.errors import StorageError
 from entrepot.core.effort import Effort, Rest
 from entrepot.core.events import trace as facts
 from entrepot.core.queue.backlog import LEVELS, Backlog, Reference
@@ -13,10 +14,13 @@ from entrepot.core.queue.head import QueueHead
 from entrepot.core.queue.returns import Returns
 from entrepot.core.queue.stock import RELOAD_MESSAGES, Stock
 from entrepot.core.queue.walk import Found, Walk
-from entrepot.model.message import Message
+from entrepot.journal.reading import Heads
+from entrepot.model.message import OVERHEAD_BYTES, Message
 from entrepot.model.predicate import Predicate
 
 TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
+DRAW_MESSAGES: Final = 2048  # heads that are read together
+DRAW_OCTETS: Final = 4 * 1024 * 1024
 SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
 
 
@@ -47,6 +51,13 @@ class Pick:
         if message.rare is not None:
             self.octets += message.rare.large_length
         return True
+
+
+class Drawn:
+    """Plain messages that were taken out of what waits on disk, by their numbers, and were not made (`Heads`)."""
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
 
 
 class Taking:
@@ -89,7 +100,12 @@ class Taking:
         taken: list[Reference] = []
         octets: i64 = 0
         while not walk.done and len(taken) < most and looks > 0 and octets < TAKE_OCTETS and not pick.is_full():
-            found = walk.step(min(looks, most - len(taken)))
+            try:
+                found = walk.step(min(looks, most - len(taken)))
+            except StorageError:
+                if not taken:
+                    raise
+                break  # what was taken is no longer in the queue: who asks again is told
             looks -= len(found)
             wanted: list[Found] = []
             for each in found:
@@ -105,6 +121,64 @@ class Taking:
                 if self.returns.is_sound(reference):
                     taken.append(reference)
         return taken
+
+    def draw(self, drawn: Drawn, floor: i64, most: i64, pick: Pick) -> None:
+        """Take plain messages out by what the heads of their records say, ahead of `take`, up to ``most``, in order.
+
+        For who takes all that comes, behind the number ``floor``, and needs nothing of a message but that the journal
+        has it. It ends before the first message that something is to be done about: one that is not plain, or over, or
+        damaged; nothing is taken where something is in memory. What is not taken is for `take`. Raises StorageError,
+        and then has taken what ``drawn`` says.
+        """
+        stock = self.stock
+        backlog = self.backlog
+        if backlog.loaded > 0 or backlog.owed is not None or not stock.journal.pages or not self._is_plain():
+            return
+        octets: i64 = 0
+        level: i64 = LEVELS - 1
+        while level >= 0:
+            paged = backlog.behind(level)
+            numbers: list[int] = []
+            left: i64 = most - len(drawn.numbers)
+            if paged is not None and left > 0 and octets < TAKE_OCTETS and not pick.is_full():
+                numbers = paged.after(floor, min(left, DRAW_MESSAGES))
+            if not numbers:
+                level -= 1
+                continue
+            heads = stock.journal.reading.heads(numbers, DRAW_OCTETS, True)
+            count = self._count_drawn(heads, pick)
+            if count == 0:
+                return
+            octets += heads.octets
+            found = numbers if count == len(numbers) else numbers[:count]
+            if paged is not None and paged.front() == numbers[0]:
+                backlog.take_paged(level, count)
+            else:
+                stock.strike(level, found)
+            drawn.numbers.extend(found)
+            if count < len(heads.sizes) or (count < len(numbers) and heads.octets < DRAW_OCTETS):
+                return
+
+    def _is_plain(self) -> bool:
+        """Return whether a message that leaves this queue for a reader is known by its number alone."""
+        traits = self.head.traits
+        return self.head.durable and self.stock.numbered and not traits.non_destructive
+
+    def _count_drawn(self, heads: Heads, pick: Pick) -> int:
+        """Return how many of the first of ``heads`` are taken, and count them."""
+        stock = self.stock
+        at = 0
+        while at < len(heads.sizes) and not pick.is_full():
+            expiration: i64 = i64(heads.expirations[at])
+            if expiration != 0:
+                if expiration <= stock.host.wall:
+                    break
+                stock.expiring -= 1
+            size: i64 = i64(heads.sizes[at])
+            stock.backlog.lighten(size)
+            pick.octets += size - OVERHEAD_BYTES
+            at += 1
+        return at
 
     def take_found(self, found: Found) -> Reference:
         """Take out what the last step of a `Walk` found; nothing else may have happened since."""

@@ -39,6 +39,7 @@ class LastValues(Stock):
 
     def __init__(self, host: Host, head: QueueHead, roster: Roster) -> None:
         super().__init__(host, head, roster)
+        self.numbered = False
         self.queued = True
         self.property: str = head.traits.last_value_key
         self.newest: dict[str, Held] = {}

@@ -110,7 +110,9 @@ class Publishing:
         queue = self.sending.sole_queue(target)
         if queue is None:
             return 0
-        heads = host.journal.reading.heads(run.first, min(run.count, self.refer_messages), LOAD_OCTETS)
+        heads = host.journal.reading.heads(
+            list(range(run.first, run.first + min(run.count, self.refer_messages))), LOAD_OCTETS, False
+        )
         count = len(heads.sizes)
         if count < self.refer_least:
             return 0

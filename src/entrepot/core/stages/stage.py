@@ -318,12 +318,23 @@ class Stages:
         return publication
 
     def _may_publish(self, sink: str, batch: int, parts: list[str]) -> None:
-        """Raise StageError for parts that lost, if it was decided here, and while an older batch is under way."""
+        """Raise StageError for parts that lost, if it was decided here, and while an older batch is under way.
+
+        Also for a salvaged part of an older batch, which was published or not: it would be dropped.
+        """
         decided = self.decisions.get(sink, {})
         for part in parts:
             if batch in decided and part not in decided[batch]:
                 raise StageError(
                     f"part {part!r} of batch {batch} of {sink!r} was decided against", remedy="publish what DECIDE says"
+                )
+        for stage in self.of(sink):
+            if stage.doubtful and stage.batch < batch:
+                raise StageError(
+                    f"part {stage.part!r} of batch {stage.batch} of {sink!r} was salvaged from a damaged journal, and "
+                    "whether it was published is not known",
+                    remedy=f"publish it, entrepot stage publish {sink} --batch {stage.batch}, or drop it: "
+                    f"entrepot stage drop {sink} --batch {stage.batch} --part {stage.part}",
                 )
         for publication in self.publications.get(sink, {}).values():
             if not publication.done:
@@ -431,7 +442,7 @@ class Stages:
         self.swept = host.now
         for stage in list(self.stages.values()):
             wins = stage.part in self.decisions.get(stage.sink, {}).get(stage.batch, [])
-            if stage.closed and not wins and host.wall - stage.created > STAGE_AGE_MS:
+            if stage.closed and not wins and not stage.doubtful and host.wall - stage.created > STAGE_AGE_MS:
                 self.drop(stage, "nobody published it for a week")
 
     def _drop_losers(self, sink: str, batch: int, parts: list[str]) -> None:
@@ -460,6 +471,7 @@ class Stages:
             stage.chunks = record.chunks
             stage.targets = list(record.targets)
             stage.closed = True
+            stage.doubtful = record.doubtful
             stage.noted = stage_octets(stage.sink, stage.part)
             for target in stage.targets:
                 stage.noted += TARGET_OCTETS + len(target)

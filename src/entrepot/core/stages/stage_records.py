@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 
 
-class StageRecord(msgspec.Struct, frozen=True):
-    """A stage that was closed. ``targets``: the destinations that its runs point to. Times in ms since 1970."""
+class StageRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A stage that was closed. ``targets``: the destinations that its runs point to. Times in ms since 1970.
+
+    ``doubtful``: it was salvaged, and whether it was published cannot be read any more.
+    """
 
     sink: str
     batch: int
@@ -16,6 +19,7 @@ class StageRecord(msgspec.Struct, frozen=True):
     octets: int
     targets: list[str]
     chunks: int
+    doubtful: bool = False
 
 
 class RunsRecord(msgspec.Struct, frozen=True):

@@ -40,6 +40,7 @@ class Stage:
         self.octets: i64 = 0
         self.noted: i64 = 0  # octets that the ledger has for it
         self.closed: bool = False
+        self.doubtful: bool = False  # it was salvaged, and perhaps it was published
         self.chunks: int = 0  # documents of its runs in the journal
         self.dropped: str = ""  # why there is nothing in it any more
         self.failure: str = ""  # of one of its sends: then the rest must not count either

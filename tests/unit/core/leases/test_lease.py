@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from entrepot.base.errors import LeaseError, StorageFull
+from entrepot.base.compiled import is_compiled
+from entrepot.base.errors import LeaseError, StorageError, StorageFull
 from entrepot.core.broker import selector_or_none
 from entrepot.core.leases.lease import Lease
 from entrepot.core.leases.leases import Leases
 from entrepot.core.ports import ClaimWaiter
+from entrepot.core.queue import walk
+from entrepot.core.queue.taking import Taking
 from entrepot.model.address import parse_one
 from kit import Rig, body_of
+from staging import publish, write
 
 TINY = {"#": {"max_octets": "2000"}}
 
@@ -428,3 +434,121 @@ def test_a_queue_that_is_deleted_takes_its_leases_along_and_no_others(rig):
     rig.broker.queues.delete(gone.queue, "it was deleted")
     assert list(leases.held) == [("P", "g")]
     assert leases.on(stays.queue) == [stays]
+
+
+def assorted(rig: Rig, lots: random.Random) -> None:
+    """Let all kinds of messages wait in Q, most of them plain, some redelivered, and all on disk."""
+    stages = rig.broker.stages
+    stages.publishing.refer_least = 1
+    for number in range(80):
+        fields = lots.choice(
+            [{}, {}, {}, {"priority": 7}, {"ttl": 1_000}, {"ttl": 90_000}, {"group": "g"}, {"durable": False}]
+        )
+        if lots.random() < 0.3:
+            write(rig, f"p{number}", [f"{number}s", f"{number}t"], batch=number, **fields)
+            publish(rig, f"p{number}", batch=number)
+        else:
+            rig.send("Q", str(number), **fields)
+    reader = rig.reader("Q", 10)
+    reader.give_back()
+    reader.close()
+    rig.wall += 3_000
+    rig.restart("kill")
+
+
+@pytest.mark.parametrize("prioritized", ["true", "false"])
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_claimed_by_heads_is_what_would_be_claimed_by_messages(monkeypatch, seed, prioritized):
+    if is_compiled():
+        pytest.skip("native callers do not notice a method that is replaced")
+    found = []
+    for by_heads in (True, False):
+        lots = random.Random(seed)
+        rig = Rig({"Q": {"prioritized": prioritized}}, seed=seed)
+        assorted(rig, lots)
+        drawn = []
+        genuine = Taking.draw
+
+        def draw(self, into, *rest, by_heads=by_heads, drawn=drawn, genuine=genuine):
+            if by_heads:
+                genuine(self, into, *rest)
+                drawn.extend(into.numbers)
+
+        monkeypatch.setattr(Taking, "draw", draw)
+        lease = lease_of(rig)
+        epoch = lease.attach(rig.journal, None)
+        told = []
+        while True:
+            base = lease.tail
+            octets = lots.choice([None, None, 900])
+            end = lease.claim(rig.journal, epoch, base, lots.choice([1, 7, 40]), octets)
+            if end == base:
+                break
+            rows = [(body_of(each), int(each.number)) for each in lease.read(rig.journal, epoch, base, end)]
+            told.append((end, lease.claimed, rows, [lease.deliveries(at) for at in range(base, end)]))
+            rig.turn()
+        monkeypatch.setattr(Taking, "draw", genuine)
+        queue = rig.queue("Q")
+        told.append((queue.count, queue.leased, queue.stock.expiring, queue.backlog.paged_octets))
+        assert bool(drawn) is by_heads
+        rig.restart("kill")
+        lease = lease_of(rig)
+        epoch = lease.attach(rig.journal, None)
+        assert lease.tail == told[-2][0]
+        assert lease.settle(rig.journal, epoch, lease.tail // 2) == lease.tail // 2
+        lease.release(rig.journal)
+        rig.restart("kill")
+        deliveries = rig.drain("Q")
+        told.append([(each.body, each.deliveries) for each in deliveries])
+        found.append(told)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_a_message_whose_record_is_damaged_is_claimed_by_nobody_and_becomes_a_dead_letter(at):
+    rig = Rig()
+    write(rig, "a", [f"body {number}" for number in range(20)])
+    publish(rig, "a")
+    rig.restart("close")
+    (name,) = [name for name in rig.disk.medium.durable if b'"body 3"' in bytes(rig.disk.medium.durable[name])]
+    assert rig.disk.medium.damage(name, bytes(rig.disk.medium.durable[name]).index(b'"body 3"') + 2)
+    lease = lease_of(rig)
+    epoch = lease.attach(rig.journal, None)
+    assert lease.claim(rig.journal, epoch, 0, at) == at
+    while lease.claim(rig.journal, epoch, lease.tail, 50) > lease.tail:
+        pass
+    rig.wait(10)
+    assert lease.tail == 19
+    assert read(rig, lease, 0, 19) == [f"body {number}" for number in range(20) if number != 3]
+    assert rig.queue("ActiveMQ.DLQ").count == 1
+
+
+def test_a_disk_that_gives_no_more_loses_nothing_of_what_it_gave(monkeypatch):
+    if is_compiled():
+        pytest.skip("native callers do not notice a method that is replaced")
+    rig = Rig()
+    write(rig, "a", [str(number) for number in range(300)], group="g")
+    publish(rig, "a")
+    rig.restart("close")
+    lease = lease_of(rig)
+    epoch = lease.attach(rig.journal, None)
+    genuine = rig.journal.reading.load_range
+    looks = [0]
+
+    def load_range(numbers, octets=0):
+        looks[0] += 1
+        if looks[0] == 4:
+            raise StorageError("the disk is slow to answer")
+        return genuine(numbers, octets)
+
+    monkeypatch.setattr(rig.journal.reading, "load_range", load_range)
+    monkeypatch.setattr(walk, "LOAD_OCTETS", 1_000)
+    end = lease.claim(rig.journal, epoch, 0, 300)
+    assert 0 < end < 300
+    looks[0] = 3
+    with pytest.raises(StorageError):
+        lease.claim(rig.journal, epoch, end, 300)
+    looks[0] = 10
+    while lease.claim(rig.journal, epoch, lease.tail, 300) and lease.tail < 300:
+        pass
+    assert read(rig, lease, 0, 300) == numbers(300)

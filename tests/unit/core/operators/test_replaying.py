@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from entrepot.journal.retained import Archive, Extent
 from entrepot.model import address as names
 from entrepot.model.message import Message
 from kit import START, Rig
+from staging import publish, write
 
 SLOW = 3  # looks until octets are there
 
@@ -333,3 +335,35 @@ def test_a_body_that_is_damaged_or_gone_is_counted() -> None:
     work = shop.replay("broker", "orders", "again", "")
     assert (work.sent, work.lost) == (0, 1)
     assert not shop.rig.journal.overflow.sizes
+
+
+def test_what_was_sent_in_a_time_and_published_behind_it_is_sent_again() -> None:
+    """The files behind a time are read for publications alone, and only where something waits for one."""
+    shop = Shop(segment_bytes=1 << 12)
+    rig = shop.rig
+    ends: dict[str, int] = {}
+
+    def note() -> None:
+        for name in shop.files.disk.names():
+            ends.setdefault(name, int(rig.wall))
+
+    rig.broker.stages.publishing.refer_least = 1
+    write(rig, "a", [f"{number}" for number in range(5)], to="orders")
+    staged_until = int(rig.wall)
+    for number in range(60):
+        rig.wait(60_000)
+        note()
+        rig.send("orders", f"late {number}", properties={"x": "." * 200})
+    publish(rig, "a")
+    rig.wait(60_000)
+    note()
+    assert len(ends) > 3
+    shop.files.extents = lambda: [  # type: ignore[method-assign]
+        Extent(name, ends.get(name, int(rig.wall))) for name in shop.files.disk.names() if is_written(name)
+    ]
+    until = datetime.fromtimestamp(staged_until / 1000, UTC).isoformat()
+    work = shop.replay("broker", None, until, "orders", "again", "")
+    assert work.sent == 5
+    assert shop.taken("again") == [f"{number}" for number in range(5)]
+    read = work.scan.octets
+    assert shop.replay("broker", None, until, "nothing", "none", "").scan.octets < read // 2

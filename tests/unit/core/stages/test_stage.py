@@ -9,47 +9,13 @@ import pytest
 from entrepot.base.errors import AddressFull, InvalidDestination, InvalidSchedule, StageError, StorageFull
 from entrepot.core.stages.stage import REMEMBERED, STAGE_AGE_MS
 from entrepot.core.stages.stage_ledger import SINK_OCTETS, STAGE_OCTETS
-from entrepot.core.stages.staged import Stage, StageWaiter
-from entrepot.journal.log import Waiter
+from entrepot.core.stages.staged import StageWaiter
 from entrepot.model import address as names
 from entrepot.model.address import parse_one
 from kit import Rig
+from staging import publish, send, sync, write
 
 TINY = {"#": {"max_octets": "2000"}}
-
-
-def write(rig: Rig, part: str, bodies: list[str], *, batch: int = 0, to: str = "Q", close: bool = True, **fields):
-    """Stage ``bodies`` and close the stage."""
-    stage = rig.broker.stages.open("s", batch, part)
-    send(rig, stage, bodies, to, **fields)
-    if close:
-        assert rig.broker.stages.close(stage) == len(bodies)
-    rig.turn()
-    return stage
-
-
-def send(rig: Rig, stage: Stage, bodies: list[str], to: str = "Q", **fields) -> None:
-    target = rig.broker.target(names.parse(to))
-    for body in bodies:
-        rig.broker.stages.send(stage, rig.message(body, target.name, **fields), target)
-
-
-class Synced(Waiter):
-    """Makes the journal sync, as somebody who wants a receipt does."""
-
-    def stored(self, token: bytes) -> None:
-        pass
-
-
-def sync(rig: Rig) -> None:
-    rig.journal.confirm(Synced(), b"")
-    rig.turn()
-
-
-def publish(rig: Rig, *parts: str, batch: int = 0):
-    publication = rig.broker.stages.publish("s", batch, list(parts))
-    sync(rig)
-    return publication
 
 
 def referring(rig: Rig, least: int = 1) -> Rig:
@@ -562,3 +528,28 @@ def test_a_batch_of_which_some_is_plain_keeps_its_order():
     assert moved(rig) == 6
     rig.restart("kill")
     assert rig.bodies("Q") == [str(number) for number in range(9)]
+
+
+@pytest.mark.parametrize("referred", [True, False])
+def test_wherever_the_journal_ends_a_batch_is_published_or_staged(referred):
+    """A torn tail, and a copy that is behind: what says that messages were moved and that they are published is one."""
+    rig = referring(Rig(), 1 if referred else 100)
+    write(rig, "a", [str(number) for number in range(6)])
+    sync(rig)
+    assert rig.disk is not None
+    begin = int(rig.journal.tail.active.end)
+    publish(rig, "a")
+    end = int(rig.journal.tail.active.end)
+    assert (moved(rig) == 6) is referred
+    (name,) = [name for name in rig.disk.medium.durable if name.endswith(".seg")]
+    content = bytes(rig.disk.medium.durable[name])
+    seen = []
+    for cut in range(begin, end + 1):
+        beside = Rig(files={name: content[:cut]})
+        staged = [stage.part for stage in beside.broker.stages.of("s")]
+        known = list(beside.broker.stages.publications.get("s", {}))
+        assert (staged, known) in ((["a"], []), ([], [0])), cut
+        assert publish(beside, "a").count == 6
+        assert beside.bodies("Q") == [str(number) for number in range(6)], cut
+        seen.append(bool(known))
+    assert seen == [False] * (end - begin) + [True]

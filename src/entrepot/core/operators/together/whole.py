@@ -33,7 +33,16 @@ COUNTED: Final = ("purge", "removeMessages", "moveMessages", "copyMessages", "re
 """What is done to so many messages as its last argument says, if it has one: the next process has the rest."""
 EVERYWHERE: Final = (
     *("pause", "resume", "resetGroup", "resetAllGroups", "destroyQueue", "createQueue", "updateQueue", "deployQueue"),
-    *("createAddress", "updateAddress", "deleteAddress", "removeAllMessages", "dropStages", "replay", RELOAD),
+    *(
+        "createAddress",
+        "updateAddress",
+        "deleteAddress",
+        "removeAllMessages",
+        "dropStages",
+        "publishStages",
+        "replay",
+        RELOAD,
+    ),
     *("block", "unblock", "enable", "disable", "expireMessages", "sendMessagesToDeadLetterAddress", "flushExecutor"),
     *("clearDuplicateIdCache", "clearAuthenticationCache", "clearAuthorizationCache", "createDivert", "updateDivert"),
     *("destroyDivert", "addAddressSettings", "removeAddressSettings", "addSecuritySettings", "removeSecuritySettings"),
@@ -45,6 +54,8 @@ EVERYWHERE: Final = (
     *("commitPreparedTransaction", "rollbackPreparedTransaction"),
 )
 """What is done at each process; a prepared transaction is ended wherever it was prepared."""
+MAKES: Final = ("createQueue", "deployQueue")
+"""What is begun only when each process has said that it would do it."""
 ANYWHERE: Final = ("sendMessage",)
 """What one process does for all: what is sent there is read at any of them."""
 SUMS: Final = (
@@ -305,31 +316,56 @@ class Whole:
         async def do(part: Asker) -> None:
             answers.append(await part.ask(resource, operation, *values))
 
-        numbers = list(self.parts)
+        numbers, makes = list(self.parts), False
         if operation == "destroyQueue":
             numbers = await self._refusing(*values)
-        await self._each(numbers, do)
+        elif operation in MAKES:
+            numbers, makes = await self._creating(operation, values)
+        await self._each(numbers, do, minds=makes)
         if all(isinstance(one, bool) for one in answers):
             return any(answers)
         if all(isinstance(one, int) for one in answers):
             return sum(answers)
         return answers[0]
 
-    async def _each(self, numbers: list[int], act: Callable[[Asker], Awaitable[None]]) -> None:
-        """Do it at each process; one that does not have the queue has nothing to do. Raises InvalidDestination."""
+    async def _each(self, numbers: list[int], act: Callable[[Asker], Awaitable[None]], *, minds: bool = False) -> None:
+        """Do it at each process; one that does not have the queue has nothing to do, unless it ``minds``.
+
+        Raises InvalidDestination.
+        """
         missing: list[InvalidDestination] = []
         for at, number in enumerate(numbers):
             try:
                 await act(self.parts[number])
-            except InvalidDestination as error:
-                missing.append(error)
             except EntrepotError as error:
+                if isinstance(error, InvalidDestination) and not minds:
+                    missing.append(error)
+                    continue
                 before = ", ".join(str(one) for one in numbers[:at])
                 if before:
                     error.message = f"process {number}: {error.message}; it is done at process {before}"
                 raise
         if len(missing) == len(numbers):
             raise missing[0]
+
+    async def _creating(self, operation: str, values: tuple[object, ...]) -> tuple[list[int], bool]:
+        """Return at which processes a queue is to be made, once each has said that it would, and True.
+
+        One that has it refuses it for all, as one broker does. Where that is no error, it is left alone everywhere if
+        one has another of that name, and made where it is not else: a name is one queue. Raises what a process would.
+        """
+        asking = [one.ask("broker", "describeQueueToMake", *values) for one in self.parts.values()]
+        told = await self.side_by_side(asking)
+        failures = [one for one in told if isinstance(one, Exception)]
+        for away in failures:
+            if isinstance(away, Unreachable | TimeoutError):
+                raise Unreachable(
+                    f"nothing was changed, since not all processes answer: {away}", remedy="try again soon"
+                )
+        if failures:
+            raise failures[0]
+        others = [number for number, one in zip(self.parts, told, strict=True) if one == "other"]
+        return others[:1] or list(self.parts), True
 
     async def _refusing(
         self, name: object, removes_readers: object = False, _: object = False, if_empty: object = False

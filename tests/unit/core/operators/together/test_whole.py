@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from entrepot.base.errors import AccessDenied, EntrepotError, InvalidDestination, Refused, Unreachable
+from entrepot.core.operators.census import Census
+from entrepot.core.operators.controls import control
 from entrepot.core.operators.together import joining
 from entrepot.core.operators.together.whole import Whole
+from kit import Rig
 
 
 def row(name: str, messages: int, **more: object) -> dict[str, Any]:
@@ -374,3 +377,67 @@ def test_what_each_process_says_of_a_destination_or_a_message_says_whose_it_is()
         1: {"broker": "p-1", "places": [{"queue": "Q"}], "had": False},
     }
     assert joining.looked_at(places, "p") == {"broker": "p", "places": [{"queue": "Q", "process": 1}], "had": False}
+
+
+class Real(Process):
+    """A process with a broker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rig = Rig(disk=False)
+        self.office = Census()
+
+    async def ask(self, resource: str, operation: str, *values: object) -> Any:
+        await asyncio.sleep(0)
+        if self.wrong is not None:
+            raise self.wrong
+        return control(self.rig.broker, self.office, resource).call(operation, list(values))
+
+    def most(self, name: str) -> int | None:
+        """Return how many readers a queue may have; -2 where there is none."""
+        queue = self.rig.broker.table.queues.get(name)
+        return -2 if queue is None else queue.definition.max_consumers
+
+
+def wanted(**more: object) -> str:
+    return json.dumps({"name": "q", "address": "q", "routing-type": "ANYCAST", **more})
+
+
+def test_a_queue_that_one_process_has_is_made_nowhere() -> None:
+    parts = [Real(), Real(), Real()]
+    asyncio.run(parts[1].ask("broker", "createQueue", wanted(**{"max-consumers": 5})))
+    for values in ([wanted()], [wanted(**{"max-consumers": 5})], ["q", "q", "ANYCAST"]):
+        with pytest.raises(InvalidDestination, match="AMQ229019: Queue q already exists on address q"):
+            ask(whole(*parts), "broker", "createQueue", *values)
+        with pytest.raises(InvalidDestination, match="AMQ229019"):
+            ask(whole(*parts), "broker", "deployQueue", *values)
+    assert [each.most("q") for each in parts] == [-2, 5, -2]
+
+
+def test_a_queue_that_may_be_there_is_made_alike_or_left_alone() -> None:
+    parts = [Real(), Real(), Real()]
+    asyncio.run(parts[1].ask("broker", "createQueue", wanted(**{"max-consumers": 5, "filter-string": "a  = 1"})))
+    had = ask(whole(*parts), "broker", "createQueue", wanted(), True)
+    assert json.loads(had)["max-consumers"] == 5
+    assert [each.most("q") for each in parts] == [-2, 5, -2]
+    alike = wanted(**{"max-consumers": 5, "filter-string": "a = 1"})
+    assert json.loads(ask(whole(*parts), "broker", "createQueue", alike, True))["max-consumers"] == 5
+    assert [each.most("q") for each in parts] == [5, 5, 5]
+    assert ask(whole(*parts), "broker", "createQueue", alike, True)
+
+
+def test_an_address_that_one_process_has_for_other_types_refuses_a_queue_for_all() -> None:
+    parts = [Real(), Real()]
+    asyncio.run(parts[0].ask("broker", "createAddress", "q", "ANYCAST"))
+    asyncio.run(parts[1].ask("broker", "createAddress", "q", "MULTICAST"))
+    with pytest.raises(InvalidDestination, match="AMQ229207"):
+        ask(whole(*parts), "broker", "createQueue", wanted(**{"auto-create-address": False, "address": "q"}))
+    assert [each.most("q") for each in parts] == [-2, -2]
+
+
+def test_nothing_is_made_when_a_process_goes_before_it_has_said_that_it_would() -> None:
+    parts = [Real(), Real()]
+    parts[1].wrong = Unreachable("it does not answer")
+    with pytest.raises(Unreachable, match="nothing was changed"):
+        ask(whole(*parts), "broker", "createQueue", wanted())
+    assert parts[0].most("q") == -2
