@@ -466,13 +466,15 @@ class LinkCore(Forwarder):
         if confirmation == supervision.probe and confirmation:
             supervision.came_back(now)
             return True
-        found = self.under_way.pop(confirmation, None)
+        found = self.under_way.get(confirmation)
         if found is None:
             return False
+        del self.under_way[confirmation]
         self.counts.confirmed += 1
-        feed = found[0].feed
+        consumer, number = found
+        feed = consumer.feed
         feed.under_way -= 1
-        settle(found[0], found[1])
+        settle(consumer, number)
         self.arrived(feed, now)
         return True
 

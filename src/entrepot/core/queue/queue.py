@@ -298,9 +298,10 @@ class Queue(Source):
 
     def settle(self, consumer: Consumer, number: i64) -> bool:
         """``consumer`` is done with message ``number``; False when it did not have it (a stale acknowledgement)."""
-        reference = consumer.in_flight.pop(number, None)
+        reference = consumer.in_flight.get(number)
         if reference is None:
             return len(self.promised) > 0 and self._settle_promised(number)
+        del consumer.in_flight[number]
         message = reference.message
         self.settled += 1
         run = consumer.settlement_run

@@ -22,6 +22,24 @@ OF_BRIDGES: Final = "BRIDGE."  # begins the name of a cache for ids of bridges
 NEVER_SENT: Final = -(1 << 62)
 
 
+class _Bridged:
+    """The name of the cache for ids of bridges at the address that was asked for last: that will be the next one."""
+
+    def __init__(self) -> None:
+        self._address: str = ""
+        self._name: str = OF_BRIDGES
+
+    def of(self, address: str) -> str:
+        """Return the name of the cache at ``address``."""
+        if address != self._address:
+            self._address = address
+            self._name = OF_BRIDGES + address
+        return self._name
+
+
+_BRIDGED: Final = _Bridged()
+
+
 def cache_of(address: str, message: Message, rare: Rare) -> str:
     """Return under which name the duplicate id of ``message``, sent to ``address``, is remembered; "": it is not asked.
 
@@ -30,7 +48,7 @@ def cache_of(address: str, message: Message, rare: Rare) -> str:
     back would lose it (`is_sent_on`).
     """
     if rare.bridged:
-        return OF_BRIDGES + address
+        return _BRIDGED.of(address)
     return "" if is_sent_on(message) else address
 
 
@@ -119,7 +137,9 @@ class Duplicates:
 
     def _forget_oldest(self, remembered: SeenIds) -> None:
         identity = remembered.order.popleft()
-        if remembered.ids.pop(identity):
+        durable = remembered.ids[identity]
+        del remembered.ids[identity]
+        if durable:
             self.journal.delete(KIND_DUPLICATE, _key(remembered.address, identity))
 
 

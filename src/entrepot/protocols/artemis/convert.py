@@ -21,6 +21,9 @@ from entrepot.base.primitive import BYTE, INT, LONG, Primitive
 from entrepot.base.trace_context import TRACEPARENT, WINDOW, peek_wide
 from entrepot.model import address as names
 from entrepot.model.message import (
+    BARE_NOT,
+    BARE_OCTETS,
+    BARE_TEXT,
     BODY_BYTES,
     BODY_EMPTY,
     BODY_MAP,
@@ -69,7 +72,16 @@ from entrepot.protocols.artemis.headers import (
     user_id_at,
 )
 from entrepot.protocols.artemis.primitives import OctetsReader
-from entrepot.protocols.artemis.properties import find, key_octets, read_properties, value_at, value_of
+from entrepot.protocols.artemis.properties import (
+    Entries,
+    entry,
+    find,
+    has_only,
+    key_octets,
+    read_properties,
+    value_at,
+    value_of,
+)
 
 ROUTING: Final = "_AMQ_ROUTING_TYPE"
 GROUP: Final = "_AMQ_GROUP_ID"
@@ -136,11 +148,14 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 """What the broker adds in the words of ActiveMQ Classic; Artemis has its own, or none."""
 
 K_ROUTING: Final = key_octets(ROUTING)
+_UNSAID: Final[dict[bytes, None]] = {K_ROUTING: None, key_octets(CONNECTION): None}
+"""Properties that nearly all messages have, and that are nothing to other languages."""
+_ROUTING_ENTRIES: Final[dict[int, bytes]] = {
+    routing: entry(ROUTING, Primitive(BYTE, routing)) for routing in (ROUTING_MULTICAST, ROUTING_ANYCAST)
+}
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
 _K_OPENWIRE_ID: Final = key_octets(OPENWIRE_ID)
 WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
-_DASH: Final = ord("-")
-_DIGITS: Final = b"0123456789abcdef"
 IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
 _HASH: Final = blake2b(digest_size=USER_ID_OCTETS)
 TRACE_FIRST: Final = ord("t")
@@ -171,10 +186,12 @@ class CoreLanguage(Language):
     def identity(self, message: Message) -> str:
         """Return the id that its sender gave it; that of OpenWire for one that was sent in it at another broker."""
         raw = message.raw
-        if raw.find(_K_OPENWIRE_ID, message.body_at) >= 0:
+        try:
             kept = value_of(raw, properties_at(raw, message.body_at), _K_OPENWIRE_ID)
-            if isinstance(kept, str) and kept:
-                return kept
+        except EntrepotError:
+            kept = None
+        if isinstance(kept, str) and kept:
+            return kept
         return identity_of(user_id_at(raw, message.body_at))
 
     def changed(self, message: Message) -> None:
@@ -232,6 +249,21 @@ class CoreLanguage(Language):
         """Return a map's entries with their types. Raises MalformedFrame, LimitExceeded."""
         headers = read_headers(message.raw, message.body_at)
         return map_of(opened_body(message.raw, headers), typed=True) if headers.kind == TYPE_MAP else None
+
+    def bare(self, message: Message) -> tuple[i64, bytes]:
+        """Tell text and octets with no property but those that mean nothing to others; what cannot be read is none."""
+        raw = message.raw
+        try:
+            behind = properties_at(raw, message.body_at)
+            kind = kind_before(raw, behind)
+            if (kind != TYPE_BYTES and kind != TYPE_TEXT) or not has_only(raw, behind, _UNSAID):
+                return BARE_NOT, b""
+            body = body_of(raw)
+            if kind == TYPE_BYTES:
+                return BARE_OCTETS, body
+            return BARE_TEXT, (text_of(body) or "").encode()
+        except (EntrepotError, UnicodeEncodeError):
+            return BARE_NOT, b""
 
     def common(self, message: Message) -> Common:
         """Return the message in the common form, inflated.
@@ -362,15 +394,8 @@ def identity_of(user_id: bytes) -> str:
     """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
     if len(user_id) != USER_ID_OCTETS:
         return ""
-    text = BytesWriter()
-    text.write(b"ID:")
-    for place in range(USER_ID_OCTETS):
-        if place in (4, 6, 8, 10):
-            text.append(_DASH)
-        octet: i64 = user_id[place]
-        text.append(_DIGITS[octet >> 4])
-        text.append(_DIGITS[octet & 0xF])
-    return text.getvalue().decode("ascii")
+    digits = user_id.hex()
+    return f"ID:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def user_id_of(identity: str) -> bytes:
@@ -383,7 +408,7 @@ def user_id_of(identity: str) -> bytes:
         if identity_of(octets) == identity:
             return octets
     hashed = _HASH.copy()
-    hashed.update(identity.encode("utf-8", "replace"))
+    hashed.update(identity.encode() if identity.isascii() else identity.encode("utf-8", "replace"))
     marked = BytesWriter()
     marked.write(hashed.digest())
     marked[6] = marked[6] & 0x0F | 0x80  # the version, and the variant
@@ -431,14 +456,18 @@ def passes(message: Message) -> bool:
     return rare is None or not rare.annotations
 
 
-def presented(message: Message, routing: i64, identity: str, body: bytes | None = None) -> bytes:
+def presented(
+    message: Message, routing: i64, identity: str, body: bytes | None = None, more: Entries | None = None
+) -> bytes:
     """Return ``message`` as a RECEIVE carries it: its own octets, changed or converted where they must be.
 
     ``routing`` (ROUTING_...) is that of the queue it is read from, ``identity`` its message id; ``body`` replaces one
-    that lies outside of a message of another language. Raises Inexpressible, MalformedFrame.
+    that lies outside of a message of another language. ``more``: what its receiver is told besides. Raises
+    Inexpressible, MalformedFrame.
     """
     if passes(message):
-        return message.raw
+        return told(message.raw, more)
+    first = b""
     if message.language is CORE_LANGUAGE:
         headers = read_headers(message.raw, message.body_at)
         properties = read_properties(message.raw, headers.properties_at, typed=True)
@@ -446,7 +475,9 @@ def presented(message: Message, routing: i64, identity: str, body: bytes | None 
     else:
         headers, properties, octets = _converted(message, identity, body)
         if routing != ROUTING_NONE:
-            properties[ROUTING] = Primitive(BYTE, int(routing))
+            properties.pop(ROUTING, None)
+            if more is None or ROUTING not in more.replaced:
+                first = _ROUTING_ENTRIES[int(routing)]
     headers.number = message.number
     headers.address = message.address
     headers.durable = message.durable
@@ -454,17 +485,27 @@ def presented(message: Message, routing: i64, identity: str, body: bytes | None 
     headers.priority = message.priority
     if message.timestamp > 0:
         headers.timestamp = message.timestamp
-    if message.rare is not None:
-        _annotate(properties, message.rare.annotations)
+    rare = message.rare
+    if rare is not None:
+        if rare.annotations:
+            _annotate(properties, rare.annotations)
         original = original_number(message)
         if original > 0:
             properties[ORIGINAL_ID] = Primitive(LONG, original)
-    return assembled(octets, headers, properties)
+    if more is not None:
+        for name in more.replaced:
+            properties.pop(name, None)
+    return assembled(octets, headers, properties, first, more)
 
 
-def presented_headers(message: Message, routing: i64, identity: str) -> bytes:
+def told(octets: bytes, more: Entries | None) -> bytes:
+    """Return a message with what its receiver is told besides. Raises MalformedFrame."""
+    return octets if more is None else more.behind(octets, properties_at(octets, headers_at(octets)))
+
+
+def presented_headers(message: Message, routing: i64, identity: str, more: Entries | None = None) -> bytes:
     """Return the headers of a large ``message`` as RECEIVE_LARGE carries them. Raises as `presented`."""
-    octets = presented(message, routing, identity, b"")
+    octets = presented(message, routing, identity, b"", more)
     return octets[headers_at(octets) :]
 
 
@@ -487,15 +528,22 @@ def _annotate(properties: dict[str, object], annotations: dict[str, str]) -> Non
 
 def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Headers, dict[str, object], bytes]:
     """Return headers, properties and body of a message of another language. Raises Inexpressible."""
+    headers = Headers()
+    headers.user_id = user_id_of(identity) if identity else b""
+    properties: dict[str, object] = {}
+    rare = message.rare
+    if rare is None or (not rare.group and rare.large_id == 0):
+        kind, alone = message.language.bare(message)
+        if kind != BARE_NOT:
+            headers.kind, octets = _written_alone(kind, alone)
+            return headers, properties, octets
     said = message.common()
     if body is not None:
         said.body = body.decode("utf-8", "replace") if said.body_kind == BODY_TEXT else body
     if said.body_kind == BODY_MAP:
         said.body = message.language.exact(message)
-    headers = Headers()
-    headers.user_id = user_id_of(identity) if identity else b""
     headers.kind, octets = _written(said)
-    properties: dict[str, object] = dict(said.properties)
+    properties.update(said.properties)
     group: object = None
     sequence: object = None
     if properties:
@@ -503,7 +551,6 @@ def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Hea
             properties.pop(name, None)
         group = properties.pop("JMSXGroupID", None)
         sequence = properties.pop("JMSXGroupSeq", None)
-    rare = message.rare
     if rare is not None and rare.group:
         properties[GROUP] = rare.group
         properties[GROUP_SEQUENCE] = Primitive(INT, int(rare.group_sequence))
@@ -533,6 +580,13 @@ def _keep(properties: dict[str, object], said: Common, identity: str) -> None:
         properties[OPENWIRE_ORIGINAL] = jms_name(said.original)
     if said.user_id is not None:
         properties[OPENWIRE_USER] = said.user_id
+
+
+def _written_alone(kind: i64, body: bytes) -> tuple[i64, bytes]:
+    """Return the type of message and the octets of the body of one that is nothing else."""
+    if kind == BARE_OCTETS:
+        return TYPE_BYTES, body
+    return TYPE_TEXT, text_body(body.decode("utf-8", "replace"))
 
 
 def _written(said: Common) -> tuple[i64, bytes]:

@@ -21,10 +21,13 @@ from entrepot.model.message import LANGUAGE_STOMP, Message
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.stomp.codec import write_decimal
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
-from entrepot.protocols.stomp.escapes import V12, octets_of
+from entrepot.protocols.stomp.escapes import V10, V12, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.writing import Writing
 
+ID: Final = "ID:"
+ESCAPED_ID: Final = octets_of(ID, V12)
+"""What begins message ids, as STOMP from 1.1 on writes it."""
 ACK_AUTO: Final = 0
 ACK_CLIENT: Final = 1
 ACK_INDIVIDUAL: Final = 2
@@ -133,7 +136,11 @@ class StompConsumer(Consumer):
     def _write_identity(self, writer: BytesWriter, message: Message) -> None:
         broker = self.writing.broker
         identity = broker.ids.identity_of(message)
-        octets = octets_of(identity, self.writing.reader.version)
+        version = self.writing.reader.version
+        if version != V10 and identity.startswith(ID):  # nearly all do; the rest has seldom anything to escape
+            octets = ESCAPED_ID + octets_of(identity[len(ID) :], version)
+        else:
+            octets = octets_of(identity, version)
         writer.write(octets)
         # A copy keeps the identity of its original, which then does not say its number, also where the prefix is ours.
         if self.tracked and identity != f"{broker.ids.node.message_prefix}{message.number}":
