@@ -466,15 +466,13 @@ class LinkCore(Forwarder):
         if confirmation == supervision.probe and confirmation:
             supervision.came_back(now)
             return True
-        found = self.under_way.get(confirmation)
+        found = self.under_way.pop(confirmation, None)
         if found is None:
             return False
-        del self.under_way[confirmation]
         self.counts.confirmed += 1
-        consumer, number = found
-        feed = consumer.feed
+        feed = found[0].feed
         feed.under_way -= 1
-        settle(consumer, number)
+        settle(found[0], found[1])
         self.arrived(feed, now)
         return True
 

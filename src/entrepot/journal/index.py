@@ -523,7 +523,7 @@ class Index:
     def put(self, document: Document) -> Segment | None:
         """Make ``document`` the current value of its key; return the segment of the one it replaces."""
         name = document_name(document.kind, document.key)
-        old = self.remove(name)
+        old = self.remove(name) if name in self.documents else None
         self.documents[name] = document
         segment = document.segment
         pin(segment, document.length)
@@ -593,6 +593,9 @@ class Index:
         assert live == segment.live
 
 
+_KINDS: Final[list[bytes]] = [bytes([kind]) for kind in range(256)]
+
+
 def document_name(kind: i64, key: bytes) -> bytes:
     """Return kind and key as one key."""
-    return bytes([int(kind)]) + key
+    return _KINDS[kind] + key

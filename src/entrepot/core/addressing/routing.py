@@ -89,6 +89,7 @@ class Divert:
         return False
 
 
+@mypyc_attr(acyclic=True)  # made for a message, it leads to nothing that leads back to it
 class Copy:
     """One message that a send makes: its address, where it goes, and whether it has an id of its own.
 
@@ -127,6 +128,7 @@ class Copy:
             self.unread.append(target)
 
 
+@mypyc_attr(acyclic=True)
 class Plan:
     """Where one message goes: the ``main`` one to queues, each once, and which copies composites and diverts make."""
 

@@ -298,10 +298,9 @@ class Queue(Source):
 
     def settle(self, consumer: Consumer, number: i64) -> bool:
         """``consumer`` is done with message ``number``; False when it did not have it (a stale acknowledgement)."""
-        reference = consumer.in_flight.get(number)
+        reference = consumer.in_flight.pop(number, None)
         if reference is None:
             return len(self.promised) > 0 and self._settle_promised(number)
-        del consumer.in_flight[number]
         message = reference.message
         self.settled += 1
         run = consumer.settlement_run
@@ -385,7 +384,8 @@ class Queue(Source):
 
         The caller must `Stock.finish`, `Stock.put_back` or `regain` it. None when ``consumer`` does not have it.
         """
-        consumer.promised.pop(int(number), "")
+        if consumer.promised:
+            consumer.promised.pop(int(number), "")
         reference = consumer.in_flight.pop(number, None)
         if reference is None:
             return self.promised.pop(number, None)  # it was counted as leased when its consumer left

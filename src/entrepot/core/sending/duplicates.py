@@ -66,15 +66,17 @@ class SeenIds:
 
     def __init__(self, address: str, limit: i64) -> None:
         self.address: str = address
+        self.key: bytes = address.encode() + b"\0"  # begins the names of its ids in the journal
         self.limit: i64 = limit
         self.ids: dict[bytes, bool] = {}
         self.order: deque[bytes] = deque()
 
     def add(self, identity: bytes, durable: bool) -> None:
         """Remember ``identity``, as the newest if it is new."""
-        if identity not in self.ids:
-            self.order.append(identity)
+        before: i64 = len(self.ids)
         self.ids[identity] = durable
+        if len(self.ids) > before:
+            self.order.append(identity)
 
 
 class Duplicates:
@@ -103,7 +105,7 @@ class Duplicates:
         remembered.limit = limit
         remembered.add(identity, durable)
         if durable:
-            self.journal.put(KIND_DUPLICATE, _key(address, identity), b"")
+            self.journal.put(KIND_DUPLICATE, remembered.key + identity, b"")
         while len(remembered.ids) > remembered.limit:
             self._forget_oldest(remembered)
 
@@ -124,7 +126,7 @@ class Duplicates:
             return 0
         for identity, durable in remembered.ids.items():
             if durable:
-                self.journal.delete(KIND_DUPLICATE, _key(address, identity))
+                self.journal.delete(KIND_DUPLICATE, remembered.key + identity)
         return len(remembered.ids)
 
     def forget_one(self, address: str) -> bool:
@@ -140,11 +142,7 @@ class Duplicates:
         durable = remembered.ids[identity]
         del remembered.ids[identity]
         if durable:
-            self.journal.delete(KIND_DUPLICATE, _key(remembered.address, identity))
-
-
-def _key(address: str, identity: bytes) -> bytes:
-    return address.encode() + b"\0" + identity
+            self.journal.delete(KIND_DUPLICATE, remembered.key + identity)
 
 
 class Passed:

@@ -42,6 +42,7 @@ class _Noted:
 
     def __init__(self, name: str) -> None:
         self.name: str = name
+        self.key: bytes = key_octets(name)
         self.between_nodes: bool = name in _BETWEEN_NODES
 
 
@@ -62,6 +63,8 @@ class Arriving:
         self._written: bytes = written_address("")
         self._rare: Rare | None = None
         self._context: i64 = ABSENT
+        self._usual: list[_Noted] = []  # what the last message said, in order, and how far this one says the same
+        self._at: i64 = 0
 
     def message(self, octets: bytes, default_address: str) -> Message:
         """Return what a SEND carries as a message of the broker. Raises MalformedFrame.
@@ -156,6 +159,21 @@ class Arriving:
         self.routing = ROUTING_NONE
         self._context = ABSENT
         self._rare = None
+        self._at = 0
+
+    def _known(self, key: bytes) -> _Noted | None:
+        """Return what ``key`` is, None: nothing to the broker. Whoever sends goes on saying the same, in that order."""
+        usual = self._usual
+        at = self._at
+        if at < len(usual) and usual[at].key == key:
+            self._at = at + 1
+            return usual[at]
+        found = _NOTED.get(key)
+        if found is not None and at < len(_NOTED):  # the same may be said twice, and again
+            del usual[at:]
+            usual.append(found)
+            self._at = at + 1
+        return found
 
     def _note(self, octets: bytes, key: bytes, value_at: i64) -> bool:
         """Look at the property ``key``, whose type and value are at ``value_at``; True: it is between nodes."""
@@ -167,7 +185,7 @@ class Arriving:
                 value = typed.value_at(octets, value_at)
                 self.routing = i64(value) if isinstance(value, int) else ROUTING_NONE
             return False
-        noted = _NOTED.get(key)
+        noted = self._known(key)
         if noted is None:
             return False
         rare = self._rare

@@ -148,14 +148,15 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 """What the broker adds in the words of ActiveMQ Classic; Artemis has its own, or none."""
 
 K_ROUTING: Final = key_octets(ROUTING)
-_UNSAID: Final[dict[bytes, None]] = {K_ROUTING: None, key_octets(CONNECTION): None}
+_UNSAID: Final = [K_ROUTING, key_octets(CONNECTION)]
 """Properties that nearly all messages have, and that are nothing to other languages."""
-_ROUTING_ENTRIES: Final[dict[int, bytes]] = {
-    routing: entry(ROUTING, Primitive(BYTE, routing)) for routing in (ROUTING_MULTICAST, ROUTING_ANYCAST)
-}
+_MULTICAST_ENTRY: Final = entry(ROUTING, Primitive(BYTE, ROUTING_MULTICAST))
+_ANYCAST_ENTRY: Final = entry(ROUTING, Primitive(BYTE, ROUTING_ANYCAST))
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
 _K_OPENWIRE_ID: Final = key_octets(OPENWIRE_ID)
 WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
+_DASH: Final = ord("-")
+_DIGITS: Final = b"0123456789abcdef"
 IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
 _HASH: Final = blake2b(digest_size=USER_ID_OCTETS)
 TRACE_FIRST: Final = ord("t")
@@ -394,8 +395,15 @@ def identity_of(user_id: bytes) -> str:
     """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
     if len(user_id) != USER_ID_OCTETS:
         return ""
-    digits = user_id.hex()
-    return f"ID:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    text = BytesWriter()
+    text.write(b"ID:")
+    for place in range(USER_ID_OCTETS):
+        if place in (4, 6, 8, 10):
+            text.append(_DASH)
+        octet: i64 = user_id[place]
+        text.append(_DIGITS[octet >> 4])
+        text.append(_DIGITS[octet & 0xF])
+    return text.getvalue().decode("ascii")
 
 
 def user_id_of(identity: str) -> bytes:
@@ -408,7 +416,10 @@ def user_id_of(identity: str) -> bytes:
         if identity_of(octets) == identity:
             return octets
     hashed = _HASH.copy()
-    hashed.update(identity.encode() if identity.isascii() else identity.encode("utf-8", "replace"))
+    try:
+        hashed.update(identity.encode())
+    except UnicodeEncodeError:
+        hashed.update(identity.encode("utf-8", "replace"))
     marked = BytesWriter()
     marked.write(hashed.digest())
     marked[6] = marked[6] & 0x0F | 0x80  # the version, and the variant
@@ -475,9 +486,10 @@ def presented(
     else:
         headers, properties, octets = _converted(message, identity, body)
         if routing != ROUTING_NONE:
-            properties.pop(ROUTING, None)
+            if properties:
+                properties.pop(ROUTING, None)
             if more is None or ROUTING not in more.replaced:
-                first = _ROUTING_ENTRIES[int(routing)]
+                first = _ANYCAST_ENTRY if routing == ROUTING_ANYCAST else _MULTICAST_ENTRY
     headers.number = message.number
     headers.address = message.address
     headers.durable = message.durable
@@ -586,7 +598,11 @@ def _written_alone(kind: i64, body: bytes) -> tuple[i64, bytes]:
     """Return the type of message and the octets of the body of one that is nothing else."""
     if kind == BARE_OCTETS:
         return TYPE_BYTES, body
-    return TYPE_TEXT, text_body(body.decode("utf-8", "replace"))
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+    return TYPE_TEXT, text_body(text)
 
 
 def _written(said: Common) -> tuple[i64, bytes]:

@@ -59,6 +59,7 @@ READ_FORMS: Final = (
 LENGTH_HEADER: Final = b"content-length:"
 LONGEST_LENGTH: Final = len(LENGTH_HEADER) + 22  # octets of a head with that header alone; longer ones are looked into
 LINE_END: Final = 10
+NUL: Final = 0
 KINDS: Final = {BODY_MAP: "map", BODY_STREAM: "stream", BODY_OBJECT: "object"}
 NOT_PROPERTIES: Final = ("content-length", "correlation-id", "reply-to", "type", "content-type")
 
@@ -210,9 +211,8 @@ def tail_of(message: Message, asked: str = "") -> tuple[bytes, int]:
     if kind == BARE_NOT:
         head, kind, body = _said(message, asked)
     # a text that holds NUL can only be framed by its length
-    if kind == BARE_OCTETS or b"\0" in body:
-        head += b"content-length:%d\n" % len(body)
-    return head + b"\n" + body + b"\0", len(head) + 1
+    length = b"content-length:%d\n" % len(body) if kind == BARE_OCTETS or NUL in body else b""
+    return b"".join((head, length, b"\n", body, b"\0")), len(head) + len(length) + 1
 
 
 def _said(message: Message, asked: str) -> tuple[bytes, i64, bytes]:

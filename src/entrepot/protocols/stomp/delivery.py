@@ -143,7 +143,7 @@ class StompConsumer(Consumer):
             octets = octets_of(identity, version)
         writer.write(octets)
         # A copy keeps the identity of its original, which then does not say its number, also where the prefix is ours.
-        if self.tracked and identity != f"{broker.ids.node.message_prefix}{message.number}":
+        if self.tracked and identity != f"{broker.ids.prefix}{message.number}":
             self.subscription.remember(octets, int(message.number))
 
     def ended(self, why: str) -> None:

@@ -77,6 +77,7 @@ class Crossing:
         self.route_key: str = route_key
         self.route: bytes = route
         self.says_routing: bool = routing != PASS
+        self._more: Entries = Entries()  # of the message at hand
         self._routing: bytes = b""
         if routing in ROUTINGS:
             self._routing = entry(ROUTING, Primitive(BYTE, int(ROUTINGS[routing])))
@@ -119,7 +120,8 @@ class Crossing:
         route = self.route
         if not self.says_routing and not self.deduplicates and not self.route_key and not route:
             return None
-        more = Entries()
+        more = self._more
+        more.clear()
         if self.route_key:
             ids = message.marked(self.route_key)
             if not isinstance(ids, bytes):
@@ -137,15 +139,22 @@ class Crossing:
             if self._routing:
                 more.add(self._routing)
         if self.deduplicates:
-            more.add_octets(_DUPLICATE_ENTRY, self.duplicate_id(message))
+            known = self._known_id(message)
+            if known:
+                more.add_octets(_DUPLICATE_ENTRY, known)
+            else:
+                more.add_numbered(_DUPLICATE_ENTRY, self.broker.ids.uuid, message.number, self.mark)
         return more
 
     def duplicate_id(self, message: Message) -> bytes:
         """Return by what the other broker knows ``message`` if it comes again."""
+        known = self._known_id(message)
+        return known or self.broker.ids.uuid + int(message.number).to_bytes(8, "big") + self.mark
+
+    def _known_id(self, message: Message) -> bytes:
+        """Return by what it knows one that may have come to it from elsewhere; b"": by our UUID and the number here."""
         crossed = message.marked(CROSSED) if self.route == DATED else None
         if isinstance(crossed, bytes):
             return crossed
         known = message.marked(ONWARD_ID) if self.route_key else None
-        if isinstance(known, bytes):
-            return known[:NUMBERED_OCTETS] + self.mark
-        return self.broker.ids.node.uuid + int(message.number).to_bytes(8, "big") + self.mark
+        return known[:NUMBERED_OCTETS] + self.mark if isinstance(known, bytes) else b""
