@@ -83,6 +83,11 @@ class Identities:
             return rare.identity
         return message.language.identity(message) or f"{self.prefix}{message.number}"
 
+    def digits_of(self, message: Message) -> bytes:
+        """Return what stands behind ``ID:`` in that, where no protocol has to escape it; b"" elsewhere."""
+        rare = message.rare
+        return b"" if rare is not None and rare.identity else message.language.digits(message)
+
     def renumbered(self, message: Message) -> Message:
         """Return a twin with a number of its own that keeps the identity clients know."""
         twin = message.twin(message.address)

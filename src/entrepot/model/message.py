@@ -148,6 +148,13 @@ class Language:
         """Return the message id that the sender gave and every client shall see; "" when the broker gives one."""
         return ""
 
+    def digits(self, message: Message) -> bytes:
+        """Return what stands behind ``ID:`` in `identity`, if it is hexadecimal digits and dashes; else b"".
+
+        No protocol has to escape it, and it has no `sequence`.
+        """
+        return b""
+
     def prefix(self, message: Message) -> str:
         """Return what stands before the `sequence` in `identity`; "" where that has no such parts, or none is known."""
         return ""

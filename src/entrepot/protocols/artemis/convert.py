@@ -186,14 +186,11 @@ class CoreLanguage(Language):
 
     def identity(self, message: Message) -> str:
         """Return the id that its sender gave it; that of OpenWire for one that was sent in it at another broker."""
-        raw = message.raw
-        try:
-            kept = value_of(raw, properties_at(raw, message.body_at), _K_OPENWIRE_ID)
-        except EntrepotError:
-            kept = None
-        if isinstance(kept, str) and kept:
-            return kept
-        return identity_of(user_id_at(raw, message.body_at))
+        return _kept_identity(message) or identity_of(user_id_at(message.raw, message.body_at))
+
+    def digits(self, message: Message) -> bytes:
+        """Return the UUID that its sender gave it."""
+        return b"" if _kept_identity(message) else digits_of(user_id_at(message.raw, message.body_at))
 
     def changed(self, message: Message) -> None:
         """Have the headers of ``message`` written anew for each of its readers."""
@@ -286,6 +283,16 @@ class CoreLanguage(Language):
             said.properties[UNREADABLE] = error.message
         _describe(said, properties)
         return said
+
+
+def _kept_identity(message: Message) -> str:
+    """Return the id that ``message`` has in OpenWire; "" for one that was never sent in that, or cannot be read."""
+    raw = message.raw
+    try:
+        kept = value_of(raw, properties_at(raw, message.body_at), _K_OPENWIRE_ID)
+    except EntrepotError:
+        return ""
+    return kept if isinstance(kept, str) else ""
 
 
 def _large_form(message: Message) -> i64:
@@ -393,17 +400,22 @@ def written_address(address: str) -> bytes:
 
 def identity_of(user_id: bytes) -> str:
     """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
+    digits = digits_of(user_id)
+    return "ID:" + digits.decode("ascii") if digits else ""
+
+
+def digits_of(user_id: bytes) -> bytes:
+    """Return the UUID in the octets of an id, as people write it; b"" for none."""
     if len(user_id) != USER_ID_OCTETS:
-        return ""
+        return b""
     text = BytesWriter()
-    text.write(b"ID:")
     for place in range(USER_ID_OCTETS):
         if place in (4, 6, 8, 10):
             text.append(_DASH)
         octet: i64 = user_id[place]
         text.append(_DIGITS[octet >> 4])
         text.append(_DIGITS[octet & 0xF])
-    return text.getvalue().decode("ascii")
+    return text.getvalue()
 
 
 def user_id_of(identity: str) -> bytes:

@@ -129,3 +129,16 @@ def test_the_name_of_the_property_in_a_value_is_no_id() -> None:
     headers.user_id = bytes(range(16))
     message = message_of(assembled(b"", headers, {"name": OPENWIRE_ID}), "")
     assert CORE_LANGUAGE.identity(message) == identity_of(headers.user_id)
+
+
+def test_what_nobody_has_to_escape_is_what_stands_behind_its_beginning() -> None:
+    assert CORE_LANGUAGE.digits(crossed(sent())) == b"", "it has an id of OpenWire"
+    headers = Headers()
+    headers.user_id = user_id_of(IDENTITY)
+    message = message_of(assembled(b"", headers, {}), "")
+    digits = CORE_LANGUAGE.digits(message)
+    assert f"ID:{digits.decode()}" == CORE_LANGUAGE.identity(message)
+    assert not set(digits) - set(b"0123456789abcdef-")
+    headers.user_id = b""
+    assert CORE_LANGUAGE.digits(message_of(assembled(b"", headers, {}), "")) == b""
+    assert STOMP_LANGUAGE.digits(message) == b""
