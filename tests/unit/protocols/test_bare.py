@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from entrepot.base import primitive
 from entrepot.base.primitive import Primitive
+from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import (
     BARE_NOT,
     BARE_OCTETS,
@@ -22,6 +23,9 @@ from entrepot.protocols.artemis.convert import CORE_LANGUAGE, ROUTING_ANYCAST, p
 from entrepot.protocols.artemis.headers import TYPE_BYTES, TYPE_DEFAULT, TYPE_MAP, TYPE_TEXT, Headers, assembled
 from entrepot.protocols.stomp import convert as stomp
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
+from kit import Rig
+
+from .stomp.test_server import Client
 
 USUAL: dict[str, object] = {"_AMQ_ROUTING_TYPE": Primitive(primitive.BYTE, 1), "__AMQ_CID": "c"}
 HEADS = st.sampled_from(
@@ -130,3 +134,30 @@ def test_a_group_goes_with_it() -> None:
     came = message_of(presented(message, ROUTING_ANYCAST, "ID:1"), "")
     assert came.rare is not None
     assert came.rare.group == "g"
+
+
+IDS = [bytes(range(16)), b""]  # what its sender gave it, or nothing: then the broker does
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+@pytest.mark.parametrize("user_id", IDS)
+@pytest.mark.parametrize("dead", [False, True])
+def test_a_reader_of_stomp_acknowledges_it_by_its_id(version: str, user_id: bytes, dead: bool) -> None:
+    rig = Rig()
+    client = Client(rig, version)
+    client.ask("SUBSCRIBE", destination="/queue/orders", id="s", ack="client", receipt="1")
+    headers = Headers()
+    headers.address = "orders"
+    headers.kind = TYPE_BYTES
+    headers.user_id = user_id
+    message = message_of(assembled(b"hello", headers, {}), "")
+    if dead:
+        message.need_rare().identity = "ID:the original:1"
+    rig.broker.sending.send(message, rig.broker.target([Destination("orders", ANYCAST)]))
+    (frame,) = client.hear()
+    assert frame.body == b"hello"
+    assert frame.headers["message-id"] == rig.broker.ids.identity_of(message)
+    queue = rig.broker.table.queues["orders"]
+    assert queue.settled == 0
+    client.ask("ACK", message_id=frame.headers["message-id"], subscription="s", id=frame.headers.get("ack", "0"))
+    assert queue.settled == 1
