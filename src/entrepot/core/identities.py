@@ -81,7 +81,7 @@ class Identities:
         rare = message.rare
         if rare is not None and rare.identity:
             return rare.identity
-        return message.language.identity(message) or f"{self.prefix}{message.number}"
+        return message.language.identity(message) or f"{self.prefix}{int(message.number)}"
 
     def digits_of(self, message: Message) -> bytes:
         """Return what stands behind ``ID:`` in that, where no protocol has to escape it; b"" elsewhere."""
