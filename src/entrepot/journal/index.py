@@ -20,6 +20,7 @@ from mypy_extensions import i32, i64, u8
 
 from entrepot.journal.moves import Moves
 
+_KINDS: Final[list[bytes]] = [bytes([kind]) for kind in range(256)]
 DEAD: Final = 0
 LIVE: Final = 1
 TRANSIENT: Final = 2
@@ -591,9 +592,6 @@ class Index:
                 assert several == (segment.queue_at(slot) == SEVERAL), f"message {number} has two ideas of its queues"
             slot += 1
         assert live == segment.live
-
-
-_KINDS: Final[list[bytes]] = [bytes([kind]) for kind in range(256)]
 
 
 def document_name(kind: i64, key: bytes) -> bytes:

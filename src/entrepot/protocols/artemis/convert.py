@@ -9,10 +9,8 @@ The names follow JMS as Artemis' own client maps it (artemis.md 5.2.4). [C]
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # `hashlib` would load OpenSSL into every broker
 from typing import Final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError
@@ -39,6 +37,7 @@ from entrepot.model.message import (
     Common,
     Language,
     Message,
+    Rare,
     register,
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING, original_number
@@ -61,7 +60,6 @@ from entrepot.protocols.artemis.headers import (
     TYPE_OBJECT,
     TYPE_STREAM,
     TYPE_TEXT,
-    USER_ID_OCTETS,
     Headers,
     assembled,
     body_of,
@@ -82,6 +80,7 @@ from entrepot.protocols.artemis.properties import (
     value_at,
     value_of,
 )
+from entrepot.protocols.artemis.user_ids import digits_of, identity_of, user_id_of
 
 ROUTING: Final = "_AMQ_ROUTING_TYPE"
 GROUP: Final = "_AMQ_GROUP_ID"
@@ -155,10 +154,6 @@ _ANYCAST_ENTRY: Final = entry(ROUTING, Primitive(BYTE, ROUTING_ANYCAST))
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
 _K_OPENWIRE_ID: Final = key_octets(OPENWIRE_ID)
 WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
-_DASH: Final = ord("-")
-_DIGITS: Final = b"0123456789abcdef"
-IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
-_HASH: Final = blake2b(digest_size=USER_ID_OCTETS)
 TRACE_FIRST: Final = ord("t")
 K_TRACE: Final = key_octets(TRACEPARENT)
 
@@ -398,47 +393,6 @@ def written_address(address: str) -> bytes:
     return b"\1" + len(text).to_bytes(4, "big") + text
 
 
-def identity_of(user_id: bytes) -> str:
-    """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
-    digits = digits_of(user_id)
-    return "ID:" + digits.decode("ascii") if digits else ""
-
-
-def digits_of(user_id: bytes) -> bytes:
-    """Return the UUID in the octets of an id, as people write it; b"" for none."""
-    if len(user_id) != USER_ID_OCTETS:
-        return b""
-    text = BytesWriter()
-    for place in range(USER_ID_OCTETS):
-        if place in (4, 6, 8, 10):
-            text.append(_DASH)
-        octet: i64 = user_id[place]
-        text.append(_DIGITS[octet >> 4])
-        text.append(_DIGITS[octet & 0xF])
-    return text.getvalue()
-
-
-def user_id_of(identity: str) -> bytes:
-    """Return the 16 octets of a message id: the UUID in it, or one made of its name (RFC 9562, version 8)."""
-    if len(identity) == IDENTITY_OCTETS and identity.startswith("ID:"):
-        try:
-            octets = bytes.fromhex(identity[3:].replace("-", ""))
-        except ValueError:
-            octets = b""
-        if identity_of(octets) == identity:
-            return octets
-    hashed = _HASH.copy()
-    try:
-        hashed.update(identity.encode())
-    except UnicodeEncodeError:
-        hashed.update(identity.encode("utf-8", "replace"))
-    marked = BytesWriter()
-    marked.write(hashed.digest())
-    marked[6] = marked[6] & 0x0F | 0x80  # the version, and the variant
-    marked[8] = marked[8] & 0x3F | 0x80
-    return marked.getvalue()
-
-
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
@@ -561,26 +515,13 @@ def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Hea
         if kind != BARE_NOT:
             headers.kind, octets = _written_alone(kind, alone)
             return headers, properties, octets
-    said = message.common()
-    if body is not None:
-        said.body = body.decode("utf-8", "replace") if said.body_kind == BODY_TEXT else body
-    if said.body_kind == BODY_MAP:
-        said.body = message.language.exact(message)
+    said = _opened(message, body)
     headers.kind, octets = _written(said)
     properties.update(said.properties)
-    group: object = None
-    sequence: object = None
     if properties:
         for name in NOT_PROPERTIES:
             properties.pop(name, None)
-        group = properties.pop("JMSXGroupID", None)
-        sequence = properties.pop("JMSXGroupSeq", None)
-    if rare is not None and rare.group:
-        properties[GROUP] = rare.group
-        properties[GROUP_SEQUENCE] = Primitive(INT, int(rare.group_sequence))
-    elif isinstance(group, str) and group:
-        properties[GROUP] = group
-        properties[GROUP_SEQUENCE] = Primitive(INT, sequence if isinstance(sequence, int) else 0)
+    _say_group(properties, rare)
     if said.correlation_id is not None:
         properties[CORRELATION] = said.correlation_id
     if said.type is not None:
@@ -594,6 +535,28 @@ def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Hea
     if message.language.code == LANGUAGE_OPENWIRE:
         _keep(properties, said, identity)
     return headers, properties, octets
+
+
+def _opened(message: Message, body: bytes | None) -> Common:
+    """Return a message of another language in the common form, with ``body`` if that lies outside of it."""
+    said = message.common()
+    if body is not None:
+        said.body = body.decode("utf-8", "replace") if said.body_kind == BODY_TEXT else body
+    if said.body_kind == BODY_MAP:
+        said.body = message.language.exact(message)
+    return said
+
+
+def _say_group(properties: dict[str, object], rare: Rare | None) -> None:
+    """Say the group as CORE does, which ``properties`` may say in the words of JMS."""
+    group = properties.pop("JMSXGroupID", None)
+    sequence = properties.pop("JMSXGroupSeq", None)
+    if rare is not None and rare.group:
+        properties[GROUP] = rare.group
+        properties[GROUP_SEQUENCE] = Primitive(INT, int(rare.group_sequence))
+    elif isinstance(group, str) and group:
+        properties[GROUP] = group
+        properties[GROUP_SEQUENCE] = Primitive(INT, sequence if isinstance(sequence, int) else 0)
 
 
 def _keep(properties: dict[str, object], said: Common, identity: str) -> None:

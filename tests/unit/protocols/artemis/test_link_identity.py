@@ -12,12 +12,11 @@ from entrepot.protocols.artemis.convert import (
     OPENWIRE_USER,
     REPLY_TO,
     ROUTING_ANYCAST,
-    identity_of,
     presented,
-    user_id_of,
 )
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled, headers_at, properties_at
 from entrepot.protocols.artemis.properties import read_properties
+from entrepot.protocols.artemis.user_ids import identity_of, user_id_of
 from entrepot.protocols.openwire import convert as openwire
 from entrepot.protocols.openwire.bodies import pack_properties, text_message
 from entrepot.protocols.openwire.commands import ActiveMQQueue, ActiveMQTempQueue, ActiveMQTopic, MessageId, ProducerId

@@ -15,9 +15,9 @@ from entrepot.model.address import ANYCAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.bodies import text_body
-from entrepot.protocols.artemis.convert import user_id_of
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled, headers_at, properties_in, read_headers
 from entrepot.protocols.artemis.linking.crossing import DATED, Crossing
+from entrepot.protocols.artemis.user_ids import user_id_of
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
 from kit import Rig
 
