@@ -36,6 +36,8 @@ class Identities:
         self.journal: JournalCore = journal
         self.node_id: str = ""
         self.node: NodeIdentity = NodeIdentity()
+        self.prefix: str = ""  # of the ids of messages, and the UUID: as ``node`` has them, once a message
+        self.uuid: bytes = b""
         self.run: i64 = 0  # tells this run of the broker from every other
         self.number: i64 = 0  # of the last message
         self.reserved: i64 = 0
@@ -45,6 +47,8 @@ class Identities:
         """Take the identity that the journal keeps."""
         self.node = node
         self.node_id = node.node_id
+        self.prefix = node.message_prefix
+        self.uuid = node.uuid
 
     def next_number(self) -> i64:
         """Return a fresh message number; reserves a further block in the journal well before the last is used up."""
@@ -77,7 +81,12 @@ class Identities:
         rare = message.rare
         if rare is not None and rare.identity:
             return rare.identity
-        return message.language.identity(message) or f"{self.node.message_prefix}{message.number}"
+        return message.language.identity(message) or f"{self.prefix}{int(message.number)}"
+
+    def digits_of(self, message: Message) -> bytes:
+        """Return what stands behind ``ID:`` in that, where no protocol has to escape it; b"" elsewhere."""
+        rare = message.rare
+        return b"" if rare is not None and rare.identity else message.language.digits(message)
 
     def renumbered(self, message: Message) -> Message:
         """Return a twin with a number of its own that keeps the identity clients know."""

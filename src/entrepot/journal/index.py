@@ -20,6 +20,7 @@ from mypy_extensions import i32, i64, u8
 
 from entrepot.journal.moves import Moves
 
+_KINDS: Final[list[bytes]] = [bytes([kind]) for kind in range(256)]
 DEAD: Final = 0
 LIVE: Final = 1
 TRANSIENT: Final = 2
@@ -523,7 +524,7 @@ class Index:
     def put(self, document: Document) -> Segment | None:
         """Make ``document`` the current value of its key; return the segment of the one it replaces."""
         name = document_name(document.kind, document.key)
-        old = self.remove(name)
+        old = self.remove(name) if name in self.documents else None
         self.documents[name] = document
         segment = document.segment
         pin(segment, document.length)
@@ -595,4 +596,4 @@ class Index:
 
 def document_name(kind: i64, key: bytes) -> bytes:
     """Return kind and key as one key."""
-    return bytes([int(kind)]) + key
+    return _KINDS[kind] + key

@@ -148,6 +148,13 @@ class Language:
         """Return the message id that the sender gave and every client shall see; "" when the broker gives one."""
         return ""
 
+    def digits(self, message: Message) -> bytes:
+        """Return what stands behind ``ID:`` in `identity`, if it is hexadecimal digits and dashes; else b"".
+
+        No protocol has to escape it, and it has no `sequence`.
+        """
+        return b""
+
     def prefix(self, message: Message) -> str:
         """Return what stands before the `sequence` in `identity`; "" where that has no such parts, or none is known."""
         return ""
@@ -156,13 +163,13 @@ class Language:
         """Return the number, 0 to `SEQUENCE_MAX`, that follows the `prefix` in `identity`, where there is one."""
         return 0
 
-    def bare(self, message: Message) -> i64:
-        """Return BARE_TEXT or BARE_OCTETS for a message without properties and headers, else BARE_NOT.
+    def bare(self, message: Message) -> tuple[i64, bytes]:
+        """Return the body of a message that in every language is nothing else: it has no properties and no headers.
 
-        Its body lies in ``raw`` from ``body_at`` to the octet before the last. Annotations and large bodies, which are
-        not in ``raw``, are the caller's to look at.
+        That is BARE_TEXT and UTF-8, or BARE_OCTETS and these; BARE_NOT and nothing for any other. `common` says the
+        same in more words. Annotations, groups and large bodies, which are not in ``raw``, are the caller's to look at.
         """
-        return BARE_NOT
+        return BARE_NOT, b""
 
     def bereave(self, message: Message) -> None:
         """Make ``message``, whose body was a large one outside of ``raw``, one with an empty body."""
@@ -339,9 +346,12 @@ class Message(Facts):
     def unmark(self, key: str) -> None:
         """Remove an internal annotation."""
         rare = self.rare
-        if rare is not None and rare.internal is not None:
-            rare.internal.pop(key, None)
-            if not rare.internal:
+        if rare is None:
+            return
+        internal = rare.internal
+        if internal is not None and key in internal:
+            del internal[key]
+            if not internal:
                 rare.internal = None
 
     def twin(self, address: str) -> Message:

@@ -156,6 +156,7 @@ class RemoteBinding(Binding):
         self.node: str = node
         self.queue_name: str = queue_name
         self.mode: i64 = mode
+        self._route: bytes = b""  # of one to which something went
         self.filter: Predicate | None = None
         self.count: i64 = 0  # of the consumers that were announced
         self._filters: dict[str, _Filter] | None = None
@@ -169,7 +170,10 @@ class RemoteBinding(Binding):
     @property
     def route(self) -> bytes:
         """The id of the queue at the next node, as `ROUTE_TO` says it."""
-        return int(self.far).to_bytes(8, "big", signed=True)
+        route = self._route
+        if not route:
+            route = self._route = int(self.far).to_bytes(8, "big", signed=True)
+        return route
 
     def filters(self) -> dict[str, int]:
         """Return how many of the consumers that were announced have which filter."""

@@ -89,6 +89,7 @@ class Divert:
         return False
 
 
+@mypyc_attr(acyclic=True)  # made for a message, it leads to nothing that leads back to it
 class Copy:
     """One message that a send makes: its address, where it goes, and whether it has an id of its own.
 
@@ -104,27 +105,47 @@ class Copy:
         self.queues: list[Queue] = []
         self.routes: dict[str, bytes] | None = None  # for queues of other nodes: see `Choice.routes`
         self.led: bool = False  # a divert made a copy of it
-        self.careful: list[Target] = []  # addresses that it passes whose policy wants to know
-        self.unread: list[Target] = []  # of these, where nobody reads
+        self.careful: list[Target] | None = None  # addresses that it passes whose policy wants to know
+        self.unread: list[Target] | None = None  # of these, where nobody reads
 
     def add_routes(self, routes: dict[str, bytes]) -> None:
         """It goes to these queues of other nodes, too."""
         own = self.routes
         if own is None:
-            self.routes = dict(routes)
+            self.routes = routes.copy()
             return
         for key, ids in routes.items():
             own[key] = ids + own.get(key, b"")
 
+    def attend(self, target: Target, unread: bool) -> None:
+        """It passes ``target``, whose policy wants to know; ``unread``: nobody reads there."""
+        if self.careful is None:
+            self.careful = []
+        self.careful.append(target)
+        if unread:
+            if self.unread is None:
+                self.unread = []
+            self.unread.append(target)
 
+
+@mypyc_attr(acyclic=True)
 class Plan:
     """Where one message goes: the ``main`` one to queues, each once, and which copies composites and diverts make."""
 
     def __init__(self, routing: int) -> None:
         self.main: Copy = Copy("", routing)
         self.copies: list[Copy] = []
-        self.passed: dict[str, bool] = {}  # diverts that were followed: a circle of them ends here
+        self.passed: dict[str, None] | None = None  # diverts that were followed: a circle of them ends here
         self.blocked: list[str] | None = None  # addresses that it passes, and that an operator blocked
+
+    def follows(self, divert: str) -> bool:
+        """Follow ``divert``; False: that was done before."""
+        if self.passed is None:
+            self.passed = {}
+        elif divert in self.passed:
+            return False
+        self.passed[divert] = None
+        return True
 
     def meets_block(self, address: str) -> None:
         """It passes ``address``, which an operator blocked."""
@@ -272,7 +293,9 @@ class RoutingTable:
 
         Who asks management for queues hears their numbers, and may say these.
         """
-        return self.by_told.get(int(identity)) or self.by_identity.get(int(identity))
+        called = int(identity)
+        queue = self.by_told.get(called)
+        return queue if queue is not None else self.by_identity.get(called)
 
     def beyond(self, address: str, routes: list[bytes], node: str = "") -> dict[bytes, RemoteBinding]:
         """Return the queues at ``address`` that a node calls one of ``routes``; what is not known is left out.

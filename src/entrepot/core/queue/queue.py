@@ -384,7 +384,8 @@ class Queue(Source):
 
         The caller must `Stock.finish`, `Stock.put_back` or `regain` it. None when ``consumer`` does not have it.
         """
-        consumer.promised.pop(int(number), "")
+        if consumer.promised:
+            consumer.promised.pop(int(number), "")
         reference = consumer.in_flight.pop(number, None)
         if reference is None:
             return self.promised.pop(number, None)  # it was counted as leased when its consumer left

@@ -22,6 +22,24 @@ OF_BRIDGES: Final = "BRIDGE."  # begins the name of a cache for ids of bridges
 NEVER_SENT: Final = -(1 << 62)
 
 
+class _Bridged:
+    """The name of the cache for ids of bridges at the address that was asked for last: that will be the next one."""
+
+    def __init__(self) -> None:
+        self._address: str = ""
+        self._name: str = OF_BRIDGES
+
+    def of(self, address: str) -> str:
+        """Return the name of the cache at ``address``."""
+        if address != self._address:
+            self._address = address
+            self._name = OF_BRIDGES + address
+        return self._name
+
+
+_BRIDGED: Final = _Bridged()
+
+
 def cache_of(address: str, message: Message, rare: Rare) -> str:
     """Return under which name the duplicate id of ``message``, sent to ``address``, is remembered; "": it is not asked.
 
@@ -30,7 +48,7 @@ def cache_of(address: str, message: Message, rare: Rare) -> str:
     back would lose it (`is_sent_on`).
     """
     if rare.bridged:
-        return OF_BRIDGES + address
+        return _BRIDGED.of(address)
     return "" if is_sent_on(message) else address
 
 
@@ -48,15 +66,17 @@ class SeenIds:
 
     def __init__(self, address: str, limit: i64) -> None:
         self.address: str = address
+        self.key: bytes = address.encode() + b"\0"  # begins the names of its ids in the journal
         self.limit: i64 = limit
         self.ids: dict[bytes, bool] = {}
         self.order: deque[bytes] = deque()
 
     def add(self, identity: bytes, durable: bool) -> None:
         """Remember ``identity``, as the newest if it is new."""
-        if identity not in self.ids:
-            self.order.append(identity)
+        before: i64 = len(self.ids)
         self.ids[identity] = durable
+        if len(self.ids) > before:
+            self.order.append(identity)
 
 
 class Duplicates:
@@ -85,7 +105,7 @@ class Duplicates:
         remembered.limit = limit
         remembered.add(identity, durable)
         if durable:
-            self.journal.put(KIND_DUPLICATE, _key(address, identity), b"")
+            self.journal.put(KIND_DUPLICATE, remembered.key + identity, b"")
         while len(remembered.ids) > remembered.limit:
             self._forget_oldest(remembered)
 
@@ -106,7 +126,7 @@ class Duplicates:
             return 0
         for identity, durable in remembered.ids.items():
             if durable:
-                self.journal.delete(KIND_DUPLICATE, _key(address, identity))
+                self.journal.delete(KIND_DUPLICATE, remembered.key + identity)
         return len(remembered.ids)
 
     def forget_one(self, address: str) -> bool:
@@ -119,12 +139,10 @@ class Duplicates:
 
     def _forget_oldest(self, remembered: SeenIds) -> None:
         identity = remembered.order.popleft()
-        if remembered.ids.pop(identity):
-            self.journal.delete(KIND_DUPLICATE, _key(remembered.address, identity))
-
-
-def _key(address: str, identity: bytes) -> bytes:
-    return address.encode() + b"\0" + identity
+        durable = remembered.ids[identity]
+        del remembered.ids[identity]
+        if durable:
+            self.journal.delete(KIND_DUPLICATE, remembered.key + identity)
 
 
 class Passed:

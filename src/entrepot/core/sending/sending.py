@@ -312,13 +312,14 @@ class Sending(ScheduleOutlet):
         for at in range(0, len(route) - 7, 8):
             identity = int(read_i64_be(route, at))
             queue = table.told(identity)
-            remote = table.remotes.get(identity)
             if queue is not None and (queue.address == target.name or matches(queue.address, target.name, MIXED)):
                 if queue.routing == MULTICAST and not passes(queue, message):
                     self.strayed += 1  # the subscription was made anew, with another filter
                 elif queue not in copy.queues:
                     copy.queues.append(queue)
-            elif remote is not None and matches(remote.address, target.name, MIXED):
+                continue
+            remote = table.remotes.get(identity)
+            if remote is not None and matches(remote.address, target.name, MIXED):
                 copy.add_routes({remote.route_key: remote.route})
                 if remote.queue not in copy.queues:
                     copy.queues.append(remote.queue)
@@ -410,8 +411,9 @@ class Sending(ScheduleOutlet):
             queues = [queue for queue in queues if queue not in full]
         if verdict == SENT and self.journal.pages and not self.flow.has_disk(message, queues):
             verdict = BLOCKED
-        for target in copy.careful:
-            self._attend(message, target, target in copy.unread)
+        if copy.careful is not None:
+            for target in copy.careful:
+                self._attend(message, target, copy.unread is not None and target in copy.unread)
         hand_out(self.host, message, queues)
         return verdict
 
@@ -483,9 +485,7 @@ class Sending(ScheduleOutlet):
                 if int(queue.identity) not in known:
                     copy.queues.append(queue)
         if target.careful:
-            copy.careful.append(target)
-            if not chosen:
-                copy.unread.append(target)
+            copy.attend(target, not chosen)
 
     def _chosen(self, message: Message, target: Target) -> list[Queue]:
         """Return the queues that ``message`` goes to now; the turns of groups of bindings move on."""
@@ -498,9 +498,8 @@ class Sending(ScheduleOutlet):
         """Follow the diverts of ``target``; return whether the address itself gets nothing."""
         gone = False
         for divert in target.diverts:
-            if divert.name in plan.passed:
+            if not plan.follows(divert.name):
                 continue
-            plan.passed[divert.name] = True
             matched = False
             for forward in divert.forwards:
                 if forward.condition is not None and not forward.condition.matches(message):

@@ -32,15 +32,26 @@ from entrepot.protocols.artemis.convert import (
 )
 from entrepot.protocols.artemis.headers import BEHIND_USER_ID, NO_BODY, NUMBER_OCTETS, USER_ID_OCTETS, headers_at
 from entrepot.protocols.artemis.primitives import OctetsReader
-from entrepot.protocols.artemis.properties import ENTRY_OCTETS_MIN, key_octets
+from entrepot.protocols.artemis.properties import KEY_LENGTH_OCTETS, TOO_EARLY, key_octets
 
 _BETWEEN_NODES: Final = (BRIDGE_DUPLICATE, *WHERE_TO)
-_NOTED: Final[dict[bytes, str]] = {
-    key_octets(name): name for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, COMPRESSED, *_BETWEEN_NODES)
+
+
+class _Noted:
+    """A property that the broker itself must know. ``between_nodes``: clients are not to see it."""
+
+    def __init__(self, name: str) -> None:
+        self.name: str = name
+        self.key: bytes = key_octets(name)
+        self.between_nodes: bool = name in _BETWEEN_NODES
+
+
+_NOTED: Final[dict[bytes, _Noted]] = {
+    key_octets(name): _Noted(name)
+    for name in (GROUP, GROUP_SEQUENCE, DUPLICATE, DELIVER_AT, COMPRESSED, *_BETWEEN_NODES)
 }
 _OF_BRIDGES: Final[dict[bytes, None]] = {key_octets(name): None for name in _BETWEEN_NODES}
 _UNDERSCORE: Final = ord("_")
-_TOO_EARLY: Final = "a packet ends too early"
 
 
 class Arriving:
@@ -52,6 +63,8 @@ class Arriving:
         self._written: bytes = written_address("")
         self._rare: Rare | None = None
         self._context: i64 = ABSENT
+        self._usual: list[_Noted] = []  # what the last message said, in order, and how far this one says the same
+        self._at: i64 = 0
 
     def message(self, octets: bytes, default_address: str) -> Message:
         """Return what a SEND carries as a message of the broker. Raises MalformedFrame.
@@ -102,26 +115,17 @@ class Arriving:
         What is behind the properties goes, and what is said between brokers: clients are not to see it.
         """
         self._begin()
-        end: i64 = len(octets)
-        source = start + 1
-        count: i64 = 0
-        if octets[start] != 0:
-            count = _count_at(octets, source)
-            source += 4
+        count = typed.count_at(octets, start)
+        source = typed.behind_count(octets, start)
         first_inner: i64 = -1  # where what nodes told each other begins, and how many stand before it
         before: i64 = 0
         sole = True  # nothing else stands behind it
         for place in range(count):
             begin = source
-            if source + ENTRY_OCTETS_MIN > end:
-                raise MalformedFrame(_TOO_EARLY)
-            key = source + 4
-            length = i64(read_i32_be(octets, source))
-            if length < 0 or length >= end - key:
-                raise MalformedFrame(_TOO_EARLY)
-            value = key + length
+            key = begin + KEY_LENGTH_OCTETS
+            value = typed.behind_key(octets, begin)
             source = typed.behind_value(octets, value)
-            if length >= 4 and self._look(octets, key, value):
+            if value - key >= 4 and self._look(octets, key, value):
                 if first_inner < 0:
                     first_inner = begin
                     before = place
@@ -131,7 +135,7 @@ class Arriving:
             if sole:
                 return typed.with_first(octets, start, first_inner, before)
             return typed.without(octets[:source], start, _OF_BRIDGES)
-        return octets[:source] if source < end else octets
+        return octets[:source] if source < len(octets) else octets
 
     def _look(self, octets: bytes, key: i64, value: i64) -> bool:
         """Look at the property whose key, not shorter than two units, is at ``key``, its type and value at ``value``.
@@ -155,6 +159,21 @@ class Arriving:
         self.routing = ROUTING_NONE
         self._context = ABSENT
         self._rare = None
+        self._at = 0
+
+    def _known(self, key: bytes) -> _Noted | None:
+        """Return what ``key`` is, None: nothing to the broker. Whoever sends goes on saying the same, in that order."""
+        usual = self._usual
+        at = self._at
+        if at < len(usual) and usual[at].key == key:
+            self._at = at + 1
+            return usual[at]
+        found = _NOTED.get(key)
+        if found is not None and at < len(_NOTED):  # the same may be said twice, and again
+            del usual[at:]
+            usual.append(found)
+            self._at = at + 1
+        return found
 
     def _note(self, octets: bytes, key: bytes, value_at: i64) -> bool:
         """Look at the property ``key``, whose type and value are at ``value_at``; True: it is between nodes."""
@@ -166,18 +185,18 @@ class Arriving:
                 value = typed.value_at(octets, value_at)
                 self.routing = i64(value) if isinstance(value, int) else ROUTING_NONE
             return False
-        name = _NOTED.get(key)
-        if name is None:
+        noted = self._known(key)
+        if noted is None:
             return False
         rare = self._rare
         if rare is None:
             rare = self._rare = Rare()
         if octets[value_at] == typed.OCTETS:
             begin: i64 = value_at + 5
-            _keep(rare, name, octets[begin : begin + i64(read_i32_be(octets, value_at + 1))])
+            _keep(rare, noted.name, octets[begin : begin + i64(read_i32_be(octets, value_at + 1))])
         else:
-            _keep(rare, name, typed.value_at(octets, value_at))
-        return key in _OF_BRIDGES
+            _keep(rare, noted.name, typed.value_at(octets, value_at))
+        return noted.between_nodes
 
 
 def message_of(octets: bytes, default_address: str) -> Message:
@@ -194,24 +213,13 @@ def _behind_user_id(octets: bytes, at: i64) -> i64:
     """Return where the type of a message is, behind the user id at ``at``; up to its properties all is there."""
     end: i64 = len(octets)
     if at >= end:
-        raise MalformedFrame(_TOO_EARLY)
+        raise MalformedFrame(TOO_EARLY)
     behind: i64 = at + 1
     if octets[at] != 0:
         behind += USER_ID_OCTETS
     if behind + BEHIND_USER_ID >= end:
-        raise MalformedFrame(_TOO_EARLY)
+        raise MalformedFrame(TOO_EARLY)
     return behind
-
-
-def _count_at(octets: bytes, at: i64) -> i64:
-    """Return how many entries follow. Raises MalformedFrame when there is no room for them."""
-    left: i64 = len(octets) - at - 4
-    if left < 0:
-        raise MalformedFrame(_TOO_EARLY)
-    count = i64(read_i32_be(octets, at))
-    if count < 0 or count > left // ENTRY_OCTETS_MIN:
-        raise MalformedFrame(f"a packet counts {count} elements and has no room for them")
-    return count
 
 
 def _keep(rare: Rare, name: str, value: object) -> None:

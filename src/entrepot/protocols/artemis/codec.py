@@ -177,7 +177,7 @@ class Encoder:
         writer.out = target
         start: i64 = len(target)
         write_i32_be(target, 0)
-        target.append(packet.number(writer.version) & 0xFF)
+        target.append(int(packet.number(writer.version)) & 0xFF)
         write_i64_be(target, packet.channel)
         try:
             packet.write(writer)

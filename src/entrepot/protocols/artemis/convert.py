@@ -9,10 +9,8 @@ The names follow JMS as Artemis' own client maps it (artemis.md 5.2.4). [C]
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # `hashlib` would load OpenSSL into every broker
 from typing import Final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError
@@ -21,6 +19,9 @@ from entrepot.base.primitive import BYTE, INT, LONG, Primitive
 from entrepot.base.trace_context import TRACEPARENT, WINDOW, peek_wide
 from entrepot.model import address as names
 from entrepot.model.message import (
+    BARE_NOT,
+    BARE_OCTETS,
+    BARE_TEXT,
     BODY_BYTES,
     BODY_EMPTY,
     BODY_MAP,
@@ -36,6 +37,7 @@ from entrepot.model.message import (
     Common,
     Language,
     Message,
+    Rare,
     register,
 )
 from entrepot.model.origins import ACTUAL_EXPIRY, ORIGINAL_ID, ORIGINAL_QUEUE, ORIGINAL_ROUTING, original_number
@@ -58,7 +60,6 @@ from entrepot.protocols.artemis.headers import (
     TYPE_OBJECT,
     TYPE_STREAM,
     TYPE_TEXT,
-    USER_ID_OCTETS,
     Headers,
     assembled,
     body_of,
@@ -69,7 +70,17 @@ from entrepot.protocols.artemis.headers import (
     user_id_at,
 )
 from entrepot.protocols.artemis.primitives import OctetsReader
-from entrepot.protocols.artemis.properties import find, key_octets, read_properties, value_at, value_of
+from entrepot.protocols.artemis.properties import (
+    Entries,
+    entry,
+    find,
+    has_only,
+    key_octets,
+    read_properties,
+    value_at,
+    value_of,
+)
+from entrepot.protocols.artemis.user_ids import digits_of, identity_of, user_id_of
 
 ROUTING: Final = "_AMQ_ROUTING_TYPE"
 GROUP: Final = "_AMQ_GROUP_ID"
@@ -136,13 +147,13 @@ OF_CLASSIC: Final = ("JMSXGroupFirstForConsumer", "originalExpiration", "deliver
 """What the broker adds in the words of ActiveMQ Classic; Artemis has its own, or none."""
 
 K_ROUTING: Final = key_octets(ROUTING)
+_UNSAID: Final = [K_ROUTING, key_octets(CONNECTION)]
+"""Properties that nearly all messages have, and that are nothing to other languages."""
+_MULTICAST_ENTRY: Final = entry(ROUTING, Primitive(BYTE, ROUTING_MULTICAST))
+_ANYCAST_ENTRY: Final = entry(ROUTING, Primitive(BYTE, ROUTING_ANYCAST))
 _K_COMPRESSED: Final = key_octets(COMPRESSED)
 _K_OPENWIRE_ID: Final = key_octets(OPENWIRE_ID)
 WHERE_TO: Final = (ROUTES, SCALED_DOWN, *TAKEN)
-_DASH: Final = ord("-")
-_DIGITS: Final = b"0123456789abcdef"
-IDENTITY_OCTETS: Final = 39  # of "ID:" and a UUID
-_HASH: Final = blake2b(digest_size=USER_ID_OCTETS)
 TRACE_FIRST: Final = ord("t")
 K_TRACE: Final = key_octets(TRACEPARENT)
 
@@ -170,12 +181,11 @@ class CoreLanguage(Language):
 
     def identity(self, message: Message) -> str:
         """Return the id that its sender gave it; that of OpenWire for one that was sent in it at another broker."""
-        raw = message.raw
-        if raw.find(_K_OPENWIRE_ID, message.body_at) >= 0:
-            kept = value_of(raw, properties_at(raw, message.body_at), _K_OPENWIRE_ID)
-            if isinstance(kept, str) and kept:
-                return kept
-        return identity_of(user_id_at(raw, message.body_at))
+        return _kept_identity(message) or identity_of(user_id_at(message.raw, message.body_at))
+
+    def digits(self, message: Message) -> bytes:
+        """Return the UUID that its sender gave it."""
+        return b"" if _kept_identity(message) else digits_of(user_id_at(message.raw, message.body_at))
 
     def changed(self, message: Message) -> None:
         """Have the headers of ``message`` written anew for each of its readers."""
@@ -233,6 +243,21 @@ class CoreLanguage(Language):
         headers = read_headers(message.raw, message.body_at)
         return map_of(opened_body(message.raw, headers), typed=True) if headers.kind == TYPE_MAP else None
 
+    def bare(self, message: Message) -> tuple[i64, bytes]:
+        """Tell text and octets with no property but those that mean nothing to others; what cannot be read is none."""
+        raw = message.raw
+        try:
+            behind = properties_at(raw, message.body_at)
+            kind = kind_before(raw, behind)
+            if (kind != TYPE_BYTES and kind != TYPE_TEXT) or not has_only(raw, behind, _UNSAID):
+                return BARE_NOT, b""
+            body = body_of(raw)
+            if kind == TYPE_BYTES:
+                return BARE_OCTETS, body
+            return BARE_TEXT, (text_of(body) or "").encode()
+        except (EntrepotError, UnicodeEncodeError):
+            return BARE_NOT, b""
+
     def common(self, message: Message) -> Common:
         """Return the message in the common form, inflated.
 
@@ -253,6 +278,16 @@ class CoreLanguage(Language):
             said.properties[UNREADABLE] = error.message
         _describe(said, properties)
         return said
+
+
+def _kept_identity(message: Message) -> str:
+    """Return the id that ``message`` has in OpenWire; "" for one that was never sent in that, or cannot be read."""
+    raw = message.raw
+    try:
+        kept = value_of(raw, properties_at(raw, message.body_at), _K_OPENWIRE_ID)
+    except EntrepotError:
+        return ""
+    return kept if isinstance(kept, str) else ""
 
 
 def _large_form(message: Message) -> i64:
@@ -358,39 +393,6 @@ def written_address(address: str) -> bytes:
     return b"\1" + len(text).to_bytes(4, "big") + text
 
 
-def identity_of(user_id: bytes) -> str:
-    """Return a message id as JMS has it: ``ID:`` and a UUID; "" for none."""
-    if len(user_id) != USER_ID_OCTETS:
-        return ""
-    text = BytesWriter()
-    text.write(b"ID:")
-    for place in range(USER_ID_OCTETS):
-        if place in (4, 6, 8, 10):
-            text.append(_DASH)
-        octet: i64 = user_id[place]
-        text.append(_DIGITS[octet >> 4])
-        text.append(_DIGITS[octet & 0xF])
-    return text.getvalue().decode("ascii")
-
-
-def user_id_of(identity: str) -> bytes:
-    """Return the 16 octets of a message id: the UUID in it, or one made of its name (RFC 9562, version 8)."""
-    if len(identity) == IDENTITY_OCTETS and identity.startswith("ID:"):
-        try:
-            octets = bytes.fromhex(identity[3:].replace("-", ""))
-        except ValueError:
-            octets = b""
-        if identity_of(octets) == identity:
-            return octets
-    hashed = _HASH.copy()
-    hashed.update(identity.encode("utf-8", "replace"))
-    marked = BytesWriter()
-    marked.write(hashed.digest())
-    marked[6] = marked[6] & 0x0F | 0x80  # the version, and the variant
-    marked[8] = marked[8] & 0x3F | 0x80
-    return marked.getvalue()
-
-
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
@@ -431,14 +433,18 @@ def passes(message: Message) -> bool:
     return rare is None or not rare.annotations
 
 
-def presented(message: Message, routing: i64, identity: str, body: bytes | None = None) -> bytes:
+def presented(
+    message: Message, routing: i64, identity: str, body: bytes | None = None, more: Entries | None = None
+) -> bytes:
     """Return ``message`` as a RECEIVE carries it: its own octets, changed or converted where they must be.
 
     ``routing`` (ROUTING_...) is that of the queue it is read from, ``identity`` its message id; ``body`` replaces one
-    that lies outside of a message of another language. Raises Inexpressible, MalformedFrame.
+    that lies outside of a message of another language. ``more``: what its receiver is told besides. Raises
+    Inexpressible, MalformedFrame.
     """
     if passes(message):
-        return message.raw
+        return told(message.raw, more)
+    first = b""
     if message.language is CORE_LANGUAGE:
         headers = read_headers(message.raw, message.body_at)
         properties = read_properties(message.raw, headers.properties_at, typed=True)
@@ -446,7 +452,10 @@ def presented(message: Message, routing: i64, identity: str, body: bytes | None 
     else:
         headers, properties, octets = _converted(message, identity, body)
         if routing != ROUTING_NONE:
-            properties[ROUTING] = Primitive(BYTE, int(routing))
+            if properties:
+                properties.pop(ROUTING, None)
+            if more is None or ROUTING not in more.replaced:
+                first = _ANYCAST_ENTRY if routing == ROUTING_ANYCAST else _MULTICAST_ENTRY
     headers.number = message.number
     headers.address = message.address
     headers.durable = message.durable
@@ -454,17 +463,27 @@ def presented(message: Message, routing: i64, identity: str, body: bytes | None 
     headers.priority = message.priority
     if message.timestamp > 0:
         headers.timestamp = message.timestamp
-    if message.rare is not None:
-        _annotate(properties, message.rare.annotations)
+    rare = message.rare
+    if rare is not None:
+        if rare.annotations:
+            _annotate(properties, rare.annotations)
         original = original_number(message)
         if original > 0:
             properties[ORIGINAL_ID] = Primitive(LONG, original)
-    return assembled(octets, headers, properties)
+    if more is not None:
+        for name in more.replaced:
+            properties.pop(name, None)
+    return assembled(octets, headers, properties, first, more)
 
 
-def presented_headers(message: Message, routing: i64, identity: str) -> bytes:
+def told(octets: bytes, more: Entries | None) -> bytes:
+    """Return a message with what its receiver is told besides. Raises MalformedFrame."""
+    return octets if more is None else more.behind(octets, properties_at(octets, headers_at(octets)))
+
+
+def presented_headers(message: Message, routing: i64, identity: str, more: Entries | None = None) -> bytes:
     """Return the headers of a large ``message`` as RECEIVE_LARGE carries them. Raises as `presented`."""
-    octets = presented(message, routing, identity, b"")
+    octets = presented(message, routing, identity, b"", more)
     return octets[headers_at(octets) :]
 
 
@@ -487,29 +506,22 @@ def _annotate(properties: dict[str, object], annotations: dict[str, str]) -> Non
 
 def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Headers, dict[str, object], bytes]:
     """Return headers, properties and body of a message of another language. Raises Inexpressible."""
-    said = message.common()
-    if body is not None:
-        said.body = body.decode("utf-8", "replace") if said.body_kind == BODY_TEXT else body
-    if said.body_kind == BODY_MAP:
-        said.body = message.language.exact(message)
     headers = Headers()
     headers.user_id = user_id_of(identity) if identity else b""
+    properties: dict[str, object] = {}
+    rare = message.rare
+    if rare is None or (not rare.group and rare.large_id == 0):
+        kind, alone = message.language.bare(message)
+        if kind != BARE_NOT:
+            headers.kind, octets = _written_alone(kind, alone)
+            return headers, properties, octets
+    said = _opened(message, body)
     headers.kind, octets = _written(said)
-    properties: dict[str, object] = dict(said.properties)
-    group: object = None
-    sequence: object = None
+    properties.update(said.properties)
     if properties:
         for name in NOT_PROPERTIES:
             properties.pop(name, None)
-        group = properties.pop("JMSXGroupID", None)
-        sequence = properties.pop("JMSXGroupSeq", None)
-    rare = message.rare
-    if rare is not None and rare.group:
-        properties[GROUP] = rare.group
-        properties[GROUP_SEQUENCE] = Primitive(INT, int(rare.group_sequence))
-    elif isinstance(group, str) and group:
-        properties[GROUP] = group
-        properties[GROUP_SEQUENCE] = Primitive(INT, sequence if isinstance(sequence, int) else 0)
+    _say_group(properties, rare)
     if said.correlation_id is not None:
         properties[CORRELATION] = said.correlation_id
     if said.type is not None:
@@ -525,6 +537,28 @@ def _converted(message: Message, identity: str, body: bytes | None) -> tuple[Hea
     return headers, properties, octets
 
 
+def _opened(message: Message, body: bytes | None) -> Common:
+    """Return a message of another language in the common form, with ``body`` if that lies outside of it."""
+    said = message.common()
+    if body is not None:
+        said.body = body.decode("utf-8", "replace") if said.body_kind == BODY_TEXT else body
+    if said.body_kind == BODY_MAP:
+        said.body = message.language.exact(message)
+    return said
+
+
+def _say_group(properties: dict[str, object], rare: Rare | None) -> None:
+    """Say the group as CORE does, which ``properties`` may say in the words of JMS."""
+    group = properties.pop("JMSXGroupID", None)
+    sequence = properties.pop("JMSXGroupSeq", None)
+    if rare is not None and rare.group:
+        properties[GROUP] = rare.group
+        properties[GROUP_SEQUENCE] = Primitive(INT, int(rare.group_sequence))
+    elif isinstance(group, str) and group:
+        properties[GROUP] = group
+        properties[GROUP_SEQUENCE] = Primitive(INT, sequence if isinstance(sequence, int) else 0)
+
+
 def _keep(properties: dict[str, object], said: Common, identity: str) -> None:
     """Say for clients of OpenWire at other brokers what CORE has no word for, as Artemis does."""
     if identity:
@@ -533,6 +567,17 @@ def _keep(properties: dict[str, object], said: Common, identity: str) -> None:
         properties[OPENWIRE_ORIGINAL] = jms_name(said.original)
     if said.user_id is not None:
         properties[OPENWIRE_USER] = said.user_id
+
+
+def _written_alone(kind: i64, body: bytes) -> tuple[i64, bytes]:
+    """Return the type of message and the octets of the body of one that is nothing else."""
+    if kind == BARE_OCTETS:
+        return TYPE_BYTES, body
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+    return TYPE_TEXT, text_body(text)
 
 
 def _written(said: Common) -> tuple[i64, bytes]:

@@ -18,7 +18,7 @@ from mypy_extensions import i32, i64
 
 from entrepot.base.errors import MalformedFrame
 from entrepot.protocols.artemis.primitives import HEAD_OCTETS, OctetsReader, units_of_text
-from entrepot.protocols.artemis.properties import read_entries, skip_properties, write_entries
+from entrepot.protocols.artemis.properties import TOO_EARLY, Entries, read_entries, skip_properties, write_entries
 
 TYPE_DEFAULT: Final = 0
 TYPE_OBJECT: Final = 2
@@ -102,11 +102,13 @@ def number_at(octets: bytes, at: i64) -> i64:
 
 def properties_at(octets: bytes, at: i64) -> i64:
     """Return where the properties begin, behind headers that begin at ``octets[at]``. Raises MalformedFrame."""
-    source = _behind_address(octets, at)
-    if source.boolean():
-        source.take(USER_ID_OCTETS)
-    source.take(BEHIND_USER_ID)
-    return source.at
+    user_id = user_id_place(octets, at)
+    behind: i64 = user_id + 1 + BEHIND_USER_ID
+    if octets[user_id] != 0:
+        behind += USER_ID_OCTETS
+    if behind > len(octets):
+        raise MalformedFrame(TOO_EARLY)
+    return behind
 
 
 def kind_before(octets: bytes, properties_at: i64) -> i64:
@@ -117,23 +119,45 @@ def kind_before(octets: bytes, properties_at: i64) -> i64:
 
 def user_id_at(octets: bytes, at: i64) -> bytes:
     """Return the user id in headers that begin at ``octets[at]``, b"" for none. Raises MalformedFrame."""
-    source = _behind_address(octets, at)
-    if not source.boolean():
+    place = user_id_place(octets, at)
+    if octets[place] == 0:
         return b""
-    start = source.take(USER_ID_OCTETS)
-    return octets[start : start + USER_ID_OCTETS]
+    if place + 1 + USER_ID_OCTETS > len(octets):
+        raise MalformedFrame(TOO_EARLY)
+    return octets[place + 1 : place + 1 + USER_ID_OCTETS]
 
 
-def _behind_address(octets: bytes, at: i64) -> OctetsReader:
-    source = OctetsReader(octets, at, len(octets))
-    source.take(NUMBER_OCTETS)
-    if source.boolean():
-        source.take(source.int32())
-    return source
+def user_id_place(octets: bytes, at: i64) -> i64:
+    """Return where the user id is, or the octet that says that there is none. Raises MalformedFrame."""
+    end: i64 = len(octets)
+    place: i64 = at + NUMBER_OCTETS
+    if place >= end:
+        raise MalformedFrame(TOO_EARLY)
+    if octets[place] == 0:
+        place += 1
+    elif place + 5 > end:
+        raise MalformedFrame(TOO_EARLY)
+    else:
+        length = i64(read_i32_be(octets, place + 1))
+        if length < 0:
+            raise MalformedFrame(TOO_EARLY)
+        place += 5 + length
+    if place >= end:
+        raise MalformedFrame(TOO_EARLY)
+    return place
 
 
-def write_headers(target: BytesWriter, headers: Headers, properties: dict[str, object]) -> None:
-    """Append headers with ``properties``. Raises Inexpressible."""
+def write_headers(
+    target: BytesWriter,
+    headers: Headers,
+    properties: dict[str, object],
+    first: bytes = b"",
+    more: Entries | None = None,
+) -> None:
+    """Append headers with ``properties``, ``first`` and ``more`` of them as `write_entries` has it.
+
+    Raises Inexpressible.
+    """
     write_i64_be(target, headers.number)
     target.append(0 if headers.address is None else 1)
     if headers.address is not None:
@@ -147,15 +171,21 @@ def write_headers(target: BytesWriter, headers: Headers, properties: dict[str, o
     write_i64_be(target, headers.expiration)
     write_i64_be(target, headers.timestamp)
     target.append(int(headers.priority) & 0xFF)
-    write_entries(target, properties)
+    write_entries(target, properties, first, more)
 
 
-def assembled(body: bytes, headers: Headers, properties: dict[str, object]) -> bytes:
-    """Return the octets of a message. Raises Inexpressible."""
+def assembled(
+    body: bytes,
+    headers: Headers,
+    properties: dict[str, object],
+    first: bytes = b"",
+    more: Entries | None = None,
+) -> bytes:
+    """Return the octets of a message; its properties as in `write_headers`. Raises Inexpressible."""
     target = BytesWriter()
     write_i32_be(target, i32(len(body) + HEAD_OCTETS))
     target.write(body)
-    write_headers(target, headers, properties)
+    write_headers(target, headers, properties, first, more)
     return target.getvalue()
 
 

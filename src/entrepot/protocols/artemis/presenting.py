@@ -11,22 +11,23 @@ from entrepot.base.primitive import LONG, Primitive
 from entrepot.core.identities import Identities
 from entrepot.core.scheduling.timed import SCHEDULED_JOB
 from entrepot.model.message import Message
-from entrepot.protocols.artemis.convert import CORE_LANGUAGE, passes, presented, presented_headers
+from entrepot.protocols.artemis.convert import CORE_LANGUAGE, passes, presented, presented_headers, told
 from entrepot.protocols.artemis.headers import Headers, write_headers
 from entrepot.protocols.artemis.primitives import HEAD_OCTETS
+from entrepot.protocols.artemis.properties import Entries
 
 FORCED: Final = "_hornetq.forced.delivery.seq"
 NUMBER_OCTETS: Final = 8
 
 
-def octets_of(message: Message, routing: i64, ids: Identities) -> bytes:
-    """Return ``message`` as a RECEIVE carries it. Raises EntrepotError.
+def octets_of(message: Message, routing: i64, ids: Identities, more: Entries | None = None) -> bytes:
+    """Return ``message`` as a RECEIVE carries it, with ``more`` properties for its receiver. Raises EntrepotError.
 
     ``routing`` (ROUTING_...): the routing type of the queue that it was sent to.
     """
     if passes(message) or is_only_late(message):
-        return message.raw
-    return presented(message, routing, ids.identity_of(message))
+        return told(message.raw, more)
+    return presented(message, routing, ids.identity_of(message), more=more)
 
 
 def is_only_late(message: Message) -> bool:
@@ -38,9 +39,9 @@ def is_only_late(message: Message) -> bool:
     return len(annotations) == 1 and SCHEDULED_JOB in annotations and CORE_LANGUAGE.says_address(message)
 
 
-def headers_of(message: Message, routing: i64, ids: Identities) -> bytes:
+def headers_of(message: Message, routing: i64, ids: Identities, more: Entries | None = None) -> bytes:
     """Return the headers of a large ``message`` as a RECEIVE_LARGE carries them, as `octets_of`."""
-    headers = presented_headers(message, routing, ids.identity_of(message))
+    headers = presented_headers(message, routing, ids.identity_of(message), more)
     return int(message.number).to_bytes(NUMBER_OCTETS, "big") + headers[NUMBER_OCTETS:]
 
 

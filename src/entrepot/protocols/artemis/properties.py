@@ -23,7 +23,7 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
-from mypy_extensions import i32, i64
+from mypy_extensions import i32, i64, u8
 
 from entrepot.base import primitive
 from entrepot.base.errors import Inexpressible, MalformedFrame
@@ -72,6 +72,8 @@ TAGS: Final[dict[int, int]] = {
 }
 
 ENTRY_OCTETS_MIN: Final = 5  # an empty key 4, null 1
+KEY_LENGTH_OCTETS: Final = 4
+TOO_EARLY: Final = "a packet ends too early"
 _SIZES: Final[list[int]] = [0, -1, 1, 1, -1, 2, 4, 8, 4, 8, -1, 2]  # octets of a value by its type; -1: it says itself
 
 
@@ -170,13 +172,44 @@ def behind_value(data: bytes, at: i64) -> i64:
         if kind not in (TEXT, OCTETS):
             raise MalformedFrame(f"no property has the type {kind - 256 if kind > 127 else kind}")
         if left < 4:
-            raise MalformedFrame("a packet ends too early")
+            raise MalformedFrame(TOO_EARLY)
         size = i64(read_i32_be(data, at)) + 4
         if size < 4:
-            raise MalformedFrame("a packet ends too early")
+            raise MalformedFrame(TOO_EARLY)
     if size > left:
-        raise MalformedFrame("a packet ends too early")
+        raise MalformedFrame(TOO_EARLY)
     return at + size
+
+
+def count_at(data: bytes, at: i64) -> i64:
+    """Return how many properties begin at ``data[at]``. Raises MalformedFrame when there is no room for them."""
+    left: i64 = len(data) - at - 1
+    if left < 0:
+        raise MalformedFrame(TOO_EARLY)
+    if data[at] == 0:
+        return 0
+    if left < 4:
+        raise MalformedFrame(TOO_EARLY)
+    count = i64(read_i32_be(data, at + 1))
+    if count < 0 or count > (left - 4) // ENTRY_OCTETS_MIN:
+        raise MalformedFrame(f"a packet counts {count} elements and has no room for them")
+    return count
+
+
+def behind_count(data: bytes, at: i64) -> i64:
+    """Return where the first of the properties stands that begin at ``data[at]``, as `count_at` counted them."""
+    return at + 1 if data[at] == 0 else at + 5
+
+
+def behind_key(data: bytes, at: i64) -> i64:
+    """Return where the key ends that stands at ``data[at]``; the type of its value is there. Raises MalformedFrame."""
+    end: i64 = len(data)
+    if at + ENTRY_OCTETS_MIN > end:
+        raise MalformedFrame(TOO_EARLY)
+    length = i64(read_i32_be(data, at))
+    if length < 0 or length >= end - at - KEY_LENGTH_OCTETS:
+        raise MalformedFrame(TOO_EARLY)
+    return at + KEY_LENGTH_OCTETS + length
 
 
 def entries_of(source: OctetsReader) -> i64:
@@ -208,15 +241,31 @@ def skip_properties(source: OctetsReader) -> None:
 
 def find(data: bytes, at: i64, key: bytes) -> i64:
     """Return where the type octet of the property ``key`` (as `key_octets` has it) is, -1 when it is not there."""
-    source = OctetsReader(data, at, len(data))
-    length: i64 = len(key)
-    for _ in range(entries_of(source)):
-        octets = source.int32()
-        start = source.take(octets)
-        if octets == length and data[start : start + octets] == key:
-            return source.at
-        skip_value(source, source.byte())
+    length: i64 = len(key) + KEY_LENGTH_OCTETS
+    count = count_at(data, at)
+    entry_at = behind_count(data, at)
+    for _ in range(count):
+        value = behind_key(data, entry_at)
+        if value - entry_at == length and data[entry_at + KEY_LENGTH_OCTETS : value] == key:
+            return value
+        entry_at = behind_value(data, value)
     return -1
+
+
+def has_only(data: bytes, at: i64, keys: list[bytes]) -> bool:
+    """Return whether all properties that begin at ``data[at]`` are among few ``keys``. Raises MalformedFrame."""
+    count = count_at(data, at)
+    entry_at = behind_count(data, at)
+    for _ in range(count):
+        value = behind_key(data, entry_at)
+        key = data[entry_at + KEY_LENGTH_OCTETS : value]
+        for one in keys:  # to make a hash of it takes longer
+            if key == one:
+                break
+        else:
+            return False
+        entry_at = behind_value(data, value)
+    return True
 
 
 def value_at(data: bytes, at: i64) -> object:
@@ -258,14 +307,62 @@ def without(data: bytes, at: i64, keys: dict[bytes, None]) -> bytes:
 def with_first(data: bytes, at: i64, end: i64, count: i64) -> bytes:
     """Return ``data``, whose properties begin at ``at``, with the first ``count`` of them, up to ``end``."""
     target = BytesWriter()
+    target.write(data)
     if count == 0:
-        target.write(data[:at])
-        target.append(0)
+        target.truncate(at + 1)
+        target[at] = 0
     else:
-        target.write(data[: at + 1])
-        write_i32_be(target, i32(count))
-        target.write(data[at + 5 : end])
+        target.truncate(end)
+        for place in range(4):
+            target[at + 1 + place] = u8(count >> (24 - 8 * place) & 0xFF)
     return target.getvalue()
+
+
+class Entries:
+    """Properties in octets that are written behind those of a message.
+
+    ``replaced``: names whose properties the message loses.
+    """
+
+    def __init__(self) -> None:
+        self.octets: BytesWriter = BytesWriter()
+        self.count: i64 = 0
+        self.replaced: list[str] = []
+
+    def clear(self) -> None:
+        """Begin anew, for the next message."""
+        self.octets.truncate(0)
+        self.count = 0
+        self.replaced.clear()
+
+    def add(self, octets: bytes) -> None:
+        """Add one, as `entry` returns it."""
+        self.octets.write(octets)
+        self.count += 1
+
+    def add_octets(self, begin: bytes, value: bytes) -> None:
+        """Add one whose value is octets; ``begin``: all that stands before their length."""
+        octets = self.octets
+        octets.write(begin)
+        write_i32_be(octets, i32(len(value)))
+        octets.write(value)
+        self.count += 1
+
+    def add_numbered(self, begin: bytes, origin: bytes, number: i64, mark: bytes) -> None:
+        """Add one whose value is ``origin``, ``number`` in 8 octets and ``mark``; ``begin`` as in `add_octets`."""
+        octets = self.octets
+        octets.write(begin)
+        write_i32_be(octets, i32(len(origin) + 8 + len(mark)))
+        octets.write(origin)
+        write_i64_be(octets, number)
+        octets.write(mark)
+        self.count += 1
+
+    def behind(self, data: bytes, at: i64) -> bytes:
+        """Return ``data``, whose properties begin at ``at``, with these. Raises MalformedFrame."""
+        if self.replaced:
+            data = without(data, at, {key_octets(name): None for name in self.replaced})
+        return with_entries(data, at, self.octets.getvalue(), self.count) if self.count > 0 else data
 
 
 def with_entries(data: bytes, at: i64, entries: bytes, count: i64) -> bytes:
@@ -311,14 +408,25 @@ def type_of(value: object) -> int:
     raise Inexpressible(f"a {type(value).__name__} has no form among the properties of CORE")
 
 
-def write_entries(target: BytesWriter, entries: dict[str, object]) -> None:
-    """Write properties; values may be plain or `Primitive`. Raises Inexpressible; then ``target`` is as it was."""
-    if not entries:
+def write_entries(
+    target: BytesWriter, entries: dict[str, object], first: bytes = b"", more: Entries | None = None
+) -> None:
+    """Write properties; values may be plain or `Primitive`. Raises Inexpressible; then ``target`` is as it was.
+
+    ``first``, one as `entry` returns it or nothing, stands before ``entries``, and ``more`` behind them.
+    """
+    count: i64 = len(entries)
+    if first:
+        count += 1
+    if more is not None:
+        count += more.count
+    if count == 0:
         target.append(0)
         return
     start: i64 = len(target)
     target.append(1)
-    write_i32_be(target, len(entries))
+    write_i32_be(target, i32(count))
+    target.write(first)
     try:
         for key, value in entries.items():
             octets = _KEYS.octets(key)
@@ -328,6 +436,8 @@ def write_entries(target: BytesWriter, entries: dict[str, object]) -> None:
     except Inexpressible:
         target.truncate(start)
         raise
+    if more is not None:
+        target.write(more.octets.getvalue())
 
 
 def write_typed(target: BytesWriter, value: object) -> None:

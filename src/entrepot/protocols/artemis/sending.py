@@ -207,6 +207,8 @@ class Sending:
         """
         acks = message.marked(ACK_ROUTE)
         said = message.marked(BRANCH)
+        if acks is None and said is None:
+            return False
         message.unmark(ACK_ROUTE)
         message.unmark(BRANCH)
         branch = self.session.branch

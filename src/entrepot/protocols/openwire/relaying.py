@@ -84,7 +84,7 @@ class Crossing:
             self._named = where
         if message.language is OPENWIRE_LANGUAGE:
             done = self._passed_on(out, message, command, answered, counter, wall, frame_max)
-        elif rare is None:
+        elif rare is None and not message.language.identifies:  # the id is made of our number
             done = self._bare(out, message, command, answered, counter, wall, frame_max)
         else:
             return False
@@ -134,14 +134,11 @@ class Crossing:
     def _bare(
         self, out: BytesWriter, message: Message, command: i32, answered: bool, counter: i64, wall: i64, frame_max: i64
     ) -> bool:
-        raw = message.raw
-        body_at: i64 = message.body_at
-        kind = message.language.bare(message)
+        kind, body = message.language.bare(message)
         if kind != BARE_TEXT and kind != BARE_OCTETS:
             return False
         text = kind == BARE_TEXT
-        octets: i64 = len(raw) - body_at - 1
-        body = raw[body_at : body_at + octets]
+        octets: i64 = len(body)
         if text and not body.isascii():
             return False  # Java's own UTF-8 differs beyond
         identity = self._prefix + str(message.number).encode()

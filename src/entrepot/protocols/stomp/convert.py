@@ -57,6 +57,9 @@ READ_FORMS: Final = (
     transformation.XML,
 )
 LENGTH_HEADER: Final = b"content-length:"
+LONGEST_LENGTH: Final = len(LENGTH_HEADER) + 22  # octets of a head with that header alone; longer ones are looked into
+LINE_END: Final = 10
+NUL: Final = 0
 KINDS: Final = {BODY_MAP: "map", BODY_STREAM: "stream", BODY_OBJECT: "object"}
 NOT_PROPERTIES: Final = ("content-length", "correlation-id", "reply-to", "type", "content-type")
 
@@ -112,15 +115,15 @@ class StompLanguage(Language):
             return None
         return found if isinstance(found, dict) else None
 
-    def bare(self, message: Message) -> i64:
+    def bare(self, message: Message) -> tuple[i64, bytes]:
         """Tell a message without any header, which is text, and one with a content-length alone."""
         body_at: i64 = message.body_at
         if body_at == 1:
-            return BARE_TEXT
+            return BARE_TEXT, _body(message)
         raw = message.raw
-        if raw.startswith(LENGTH_HEADER) and raw.find(b"\n", 0, body_at) == body_at - 2:
-            return BARE_OCTETS
-        return BARE_NOT
+        if body_at <= LONGEST_LENGTH and raw[: len(LENGTH_HEADER)] == LENGTH_HEADER and _is_one_line(raw, body_at):
+            return BARE_OCTETS, _body(message)
+        return BARE_NOT, b""
 
     def common(self, message: Message) -> Common:
         """Return the message in the common form: text without content-length, octets with one, unless it says.
@@ -150,6 +153,15 @@ class StompLanguage(Language):
 
 STOMP_LANGUAGE: Final = StompLanguage()
 register(STOMP_LANGUAGE)
+
+
+def _is_one_line(raw: bytes, body_at: i64) -> bool:
+    """Return whether one header stands before the body at ``body_at``, which is behind an empty line."""
+    last: i64 = body_at - 2
+    for place in range(last):
+        if raw[place] == LINE_END:
+            return False
+    return raw[last] == LINE_END
 
 
 def _body(message: Message) -> bytes:
@@ -192,8 +204,20 @@ def tail_of(message: Message, asked: str = "") -> tuple[bytes, int]:
 
     ``asked``: the transformation that its reader wants. What has no form in it comes as to a reader that does not ask.
     """
+    kind = BARE_NOT
+    head = body = b""
+    if not asked:
+        kind, body = message.language.bare(message)
+    if kind == BARE_NOT:
+        head, kind, body = _said(message, asked)
+    # a text that holds NUL can only be framed by its length
+    length = b"content-length:%d\n" % len(body) if kind == BARE_OCTETS or NUL in body else b""
+    return b"".join((head, length, b"\n", body, b"\0")), len(head) + len(length) + 1
+
+
+def _said(message: Message, asked: str) -> tuple[bytes, i64, bytes]:
+    """Return the headers of a message of another language, whether what follows is text or octets, and that."""
     said = message.common()
-    lines: list[bytes] = []
     body: bytes | None = None
     if asked:
         body = _in_form(message, said, asked)
@@ -203,25 +227,23 @@ def tail_of(message: Message, asked: str = "") -> tuple[bytes, int]:
             said.content_type = "application/json"
     else:
         said.body_kind = BODY_TEXT
-    for name, text in (
-        ("correlation-id", said.correlation_id),
-        ("reply-to", said.reply_to),
-        ("type", said.type),
-        ("content-type", said.content_type),
-        (USER, None if signed(message) else said.user_id),
-    ):
-        if text is not None:
-            lines.append(_line(name, text))
+    lines: list[bytes] = []
+    if said.correlation_id is not None:
+        lines.append(_line("correlation-id", said.correlation_id))
+    if said.reply_to is not None:
+        lines.append(_line("reply-to", said.reply_to))
+    if said.type is not None:
+        lines.append(_line("type", said.type))
+    if said.content_type is not None:
+        lines.append(_line("content-type", said.content_type))
+    if said.user_id is not None and not signed(message):
+        lines.append(_line(USER, said.user_id))
     if said.path:  # no client of STOMP knows it; readers by lease do (docs/spark.md)
         lines.append(_line("broker-path", ",".join(said.path)))
     for name, value in said.properties.items():
         lines.append(_line(name, as_text(value)))
-    # a text that holds NUL can only be framed by its length
-    if said.body_kind in (BODY_BYTES, BODY_OBJECT) or b"\0" in body:
-        lines.append(b"content-length:%d\n" % len(body))
-    lines.append(b"\n")
-    head = b"".join(lines)
-    return head + body + b"\0", len(head)
+    kind = BARE_OCTETS if said.body_kind in (BODY_BYTES, BODY_OBJECT) else BARE_TEXT
+    return b"".join(lines), kind, body
 
 
 def _in_form(message: Message, said: Common, asked: str) -> bytes | None:

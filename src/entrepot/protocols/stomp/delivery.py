@@ -21,10 +21,13 @@ from entrepot.model.message import LANGUAGE_STOMP, Message
 from entrepot.protocols.serving.outlet import Outlet, ServedSubscription
 from entrepot.protocols.stomp.codec import write_decimal
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
-from entrepot.protocols.stomp.escapes import V12, octets_of
+from entrepot.protocols.stomp.escapes import V10, V12, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.writing import Writing
 
+PLAIN_ID: Final = octets_of("ID:", V10)
+ESCAPED_ID: Final = octets_of("ID:", V12)
+"""What begins message ids, as STOMP writes it: 1.0, and from 1.1 on."""
 ACK_AUTO: Final = 0
 ACK_CLIENT: Final = 1
 ACK_INDIVIDUAL: Final = 2
@@ -131,13 +134,19 @@ class StompConsumer(Consumer):
         return self.subscription.measure(message)
 
     def _write_identity(self, writer: BytesWriter, message: Message) -> None:
-        broker = self.writing.broker
-        identity = broker.ids.identity_of(message)
-        octets = octets_of(identity, self.writing.reader.version)
+        octets = self._identity(message)
         writer.write(octets)
         # A copy keeps the identity of its original, which then does not say its number, also where the prefix is ours.
-        if self.tracked and identity != f"{broker.ids.node.message_prefix}{message.number}":
+        if self.tracked and octets != self.writing.id_prefix + b"%d" % int(message.number):
             self.subscription.remember(octets, int(message.number))
+
+    def _identity(self, message: Message) -> bytes:
+        ids = self.writing.broker.ids
+        version = self.writing.reader.version
+        digits = ids.digits_of(message)
+        if digits:
+            return (PLAIN_ID if version == V10 else ESCAPED_ID) + digits
+        return octets_of(ids.identity_of(message), version)
 
     def ended(self, why: str) -> None:
         """Tell the client that this subscription gives nothing any more."""

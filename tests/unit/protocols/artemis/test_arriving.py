@@ -9,6 +9,7 @@ import pytest
 from entrepot.base import primitive
 from entrepot.base.errors import MalformedFrame
 from entrepot.base.primitive import Primitive
+from entrepot.model.message import Message
 from entrepot.protocols.artemis.arriving import Arriving, message_of
 from entrepot.protocols.artemis.convert import routing_of
 from entrepot.protocols.artemis.headers import (
@@ -127,3 +128,20 @@ def objection(octets: bytes) -> str:
     except MalformedFrame as error:
         return error.message
     return ""
+
+
+def test_one_reader_is_not_misled_by_what_the_last_message_said_in_which_order() -> None:
+    arriving = Arriving()
+    chance = random.Random(7)
+    known = {"_AMQ_GROUP_ID": "g", "_AMQ_DUPL_ID": b"of its sender", "_AMQ_OTHER": 5, **BETWEEN_NODES}
+    for _ in range(200):
+        said = {name: known[name] for name in chance.sample(list(known), chance.randrange(len(known) + 1))}
+        octets = octets_of(said)
+        one, other = arriving.message(octets, ""), message_of(octets, "")
+        assert (one.raw, rare_of(one)) == (other.raw, rare_of(other))
+
+
+def rare_of(message: Message) -> object:
+    """Return what the broker itself knows of ``message``."""
+    rare = message.rare
+    return rare and (rare.group, rare.duplicate_id, rare.bridged, rare.internal)

@@ -35,12 +35,10 @@ from entrepot.protocols.artemis.convert import (
     ROUTING_MULTICAST,
     ROUTING_NONE,
     UNREADABLE,
-    identity_of,
     passes,
     presented,
     presented_headers,
     routing_of,
-    user_id_of,
 )
 from entrepot.protocols.artemis.headers import (
     NO_BODY,
@@ -303,15 +301,6 @@ def test_a_message_of_another_language() -> None:
         "JMSReplyTo": Primitive(primitive.TEXT, "queue://answers"),
         "_AMQ_ROUTING_TYPE": Primitive(primitive.BYTE, 0),
     }
-
-
-def test_message_ids_are_told_apart() -> None:
-    assert user_id_of(identity_of(UUID)) == UUID
-    made = user_id_of("ID:host-1-2:1:1:1:1")
-    assert made == user_id_of("ID:host-1-2:1:1:1:1") != user_id_of("ID:host-1-2:1:1:1:2")
-    assert made.hex() == "463f0c81bb8a8f06a4925b09866b3254", "older builds and stores know it by this id"
-    assert identity_of(made)[17] == "8"  # RFC 9562: made in a way of our own, of a name
-    assert user_id_of("ID:" + "z" * 32) != user_id_of("ID:" + "y" * 32)
 
 
 texts = st.text(st.characters(codec=None) | st.sampled_from("\0\ud800\U0001f600"), max_size=20)

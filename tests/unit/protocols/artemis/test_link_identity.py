@@ -12,12 +12,11 @@ from entrepot.protocols.artemis.convert import (
     OPENWIRE_USER,
     REPLY_TO,
     ROUTING_ANYCAST,
-    identity_of,
     presented,
-    user_id_of,
 )
 from entrepot.protocols.artemis.headers import TYPE_TEXT, Headers, assembled, headers_at, properties_at
 from entrepot.protocols.artemis.properties import read_properties
+from entrepot.protocols.artemis.user_ids import identity_of, user_id_of
 from entrepot.protocols.openwire import convert as openwire
 from entrepot.protocols.openwire.bodies import pack_properties, text_message
 from entrepot.protocols.openwire.commands import ActiveMQQueue, ActiveMQTempQueue, ActiveMQTopic, MessageId, ProducerId
@@ -129,3 +128,16 @@ def test_the_name_of_the_property_in_a_value_is_no_id() -> None:
     headers.user_id = bytes(range(16))
     message = message_of(assembled(b"", headers, {"name": OPENWIRE_ID}), "")
     assert CORE_LANGUAGE.identity(message) == identity_of(headers.user_id)
+
+
+def test_what_nobody_has_to_escape_is_what_stands_behind_its_beginning() -> None:
+    assert CORE_LANGUAGE.digits(crossed(sent())) == b"", "it has an id of OpenWire"
+    headers = Headers()
+    headers.user_id = user_id_of(IDENTITY)
+    message = message_of(assembled(b"", headers, {}), "")
+    digits = CORE_LANGUAGE.digits(message)
+    assert f"ID:{digits.decode()}" == CORE_LANGUAGE.identity(message)
+    assert not set(digits) - set(b"0123456789abcdef-")
+    headers.user_id = b""
+    assert CORE_LANGUAGE.digits(message_of(assembled(b"", headers, {}), "")) == b""
+    assert STOMP_LANGUAGE.digits(message) == b""

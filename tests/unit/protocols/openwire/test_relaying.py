@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
-from entrepot.model.message import Message
+from entrepot.model.message import BARE_OCTETS, Message
+from entrepot.protocols.artemis.arriving import message_of as core_message
+from entrepot.protocols.artemis.headers import TYPE_BYTES, Headers, assembled
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.bodies import bytes_message, map_message, pack_properties, text_message
 from entrepot.protocols.openwire.commands import (
@@ -139,3 +141,12 @@ def test_what_must_be_opened_is_left_to_be_opened() -> None:
     foreign.body_at = 1
     assert crossed(foreign, 0) is None, "Java writes other octets"
     assert crossed(received(text_message("x" * 200)), 0, frame_max=100) is None, "no peer takes that"
+
+
+def test_a_body_alone_whose_sender_gave_it_an_id_keeps_that() -> None:
+    headers = Headers()
+    headers.kind = TYPE_BYTES
+    headers.user_id = bytes(range(16))
+    message = core_message(assembled(b"x", headers, {}), "Q")
+    assert message.language.bare(message) == (BARE_OCTETS, b"x")
+    assert crossed(message, 0) is None, "what is written without opening it gets an id of its number here"

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_be, write_i64_be
-from mypy_extensions import i32, i64
+from mypy_extensions import i64
 
 from entrepot.base.errors import Refused
 from entrepot.base.primitive import BYTE, LONG, Primitive
@@ -29,16 +28,14 @@ from entrepot.protocols.artemis.convert import (
     ROUTING_NONE,
     readdressed,
 )
-from entrepot.protocols.artemis.headers import NO_BODY, headers_at, properties_at
+from entrepot.protocols.artemis.headers import NO_BODY, headers_at
 from entrepot.protocols.artemis.places import octet_of
 from entrepot.protocols.artemis.presenting import headers_of, octets_of
-from entrepot.protocols.artemis.properties import entry, key_octets, with_entries, without
+from entrepot.protocols.artemis.properties import Entries, entry
 
 PASS: Final = "PASS"
 STRIP: Final = "STRIP"
 ROUTINGS: Final[Mapping[str, i64]] = {"ANYCAST": ROUTING_ANYCAST, "MULTICAST": ROUTING_MULTICAST}
-_K_ROUTING: Final[dict[bytes, None]] = {key_octets(ROUTING): None}
-_K_DATE: Final[dict[bytes, None]] = {key_octets(DELIVER_AT): None}
 DATED: Final = b"dated"
 """A route: no queue, each message says when it is to be delivered, and the other broker sends it on then."""
 ONWARD: Final = b"onward"
@@ -80,6 +77,7 @@ class Crossing:
         self.route_key: str = route_key
         self.route: bytes = route
         self.says_routing: bool = routing != PASS
+        self._more: Entries = Entries()  # of the message at hand
         self._routing: bytes = b""
         if routing in ROUTINGS:
             self._routing = entry(ROUTING, Primitive(BYTE, int(ROUTINGS[routing])))
@@ -90,12 +88,14 @@ class Crossing:
 
     def octets(self, message: Message, queue: Queue) -> bytes:
         """Return ``message``, found in ``queue``, as a SEND carries it. Raises EntrepotError."""
-        return self._dressed(octets_of(message, self._routing_of(message, queue), self.broker.ids), message)
+        routing = self._routing_of(message, queue)
+        return self._readdressed(message, octets_of(message, routing, self.broker.ids, self._told(message)))
 
     def headers(self, message: Message, queue: Queue) -> bytes:
         """Return the headers of a large ``message`` as SEND_LARGE carries them. Raises EntrepotError."""
-        octets = NO_BODY + headers_of(message, self._routing_of(message, queue), self.broker.ids)
-        return self._dressed(octets, message)[len(NO_BODY) :]
+        routing = self._routing_of(message, queue)
+        octets = NO_BODY + headers_of(message, routing, self.broker.ids, self._told(message))
+        return self._readdressed(message, octets)[len(NO_BODY) :]
 
     def _routing_of(self, message: Message, queue: Queue) -> i64:
         """Return the routing type of ``message`` (ROUTING_...), which was found in ``queue``.
@@ -111,59 +111,50 @@ class Crossing:
             return ROUTING_NONE
         return octet_of(ANYCAST if address.has(ANYCAST) else MULTICAST)
 
-    def _dressed(self, octets: bytes, message: Message) -> bytes:
-        at = headers_at(octets)
+    def _readdressed(self, message: Message, octets: bytes) -> bytes:
         address = self.forwards
-        if address and address != message.address:
-            octets = readdressed(octets, at, address)
+        return readdressed(octets, headers_at(octets), address) if address and address != message.address else octets
+
+    def _told(self, message: Message) -> Entries | None:
+        """Return what the other broker is told with ``message``; None: nothing. Raises Refused."""
         route = self.route
         if not self.says_routing and not self.deduplicates and not self.route_key and not route:
-            return octets
-        start = properties_at(octets, at)
-        entries = BytesWriter()
-        count: i64 = 0
+            return None
+        more = self._more
+        more.clear()
         if self.route_key:
             ids = message.marked(self.route_key)
             if not isinstance(ids, bytes):
                 raise Refused("it is not known for which queue of the other node it is")
-            _append(entries, _ONWARD_ENTRY if route == ONWARD else _ROUTE_ENTRY, ids)
-            count = 1
+            more.add_octets(_ONWARD_ENTRY if route == ONWARD else _ROUTE_ENTRY, ids)
         elif route == DATED:
-            octets = without(octets, start, _K_DATE)
+            more.replaced.append(DELIVER_AT)
             rare = message.rare
             if rare is not None and rare.deliver_at > 0:
-                entries.write(entry(DELIVER_AT, Primitive(LONG, int(rare.deliver_at))))
-                count = 1
+                more.add(entry(DELIVER_AT, Primitive(LONG, int(rare.deliver_at))))
         elif route:
-            _append(entries, _ROUTE_ENTRY, route)
-            count = 1
+            more.add_octets(_ROUTE_ENTRY, route)
         if self.says_routing:
-            octets = without(octets, start, _K_ROUTING)
+            more.replaced.append(ROUTING)
             if self._routing:
-                entries.write(self._routing)
-                count += 1
+                more.add(self._routing)
         if self.deduplicates:
-            _append(entries, _DUPLICATE_ENTRY, self.duplicate_id(message))
-            count += 1
-        return with_entries(octets, start, entries.getvalue(), count) if count > 0 else octets
+            known = self._known_id(message)
+            if known:
+                more.add_octets(_DUPLICATE_ENTRY, known)
+            else:
+                more.add_numbered(_DUPLICATE_ENTRY, self.broker.ids.uuid, message.number, self.mark)
+        return more
 
     def duplicate_id(self, message: Message) -> bytes:
         """Return by what the other broker knows ``message`` if it comes again."""
+        known = self._known_id(message)
+        return known or self.broker.ids.uuid + int(message.number).to_bytes(8, "big") + self.mark
+
+    def _known_id(self, message: Message) -> bytes:
+        """Return by what it knows one that may have come to it from elsewhere; b"": by our UUID and the number here."""
         crossed = message.marked(CROSSED) if self.route == DATED else None
         if isinstance(crossed, bytes):
             return crossed
         known = message.marked(ONWARD_ID) if self.route_key else None
-        if isinstance(known, bytes):
-            return known[:NUMBERED_OCTETS] + self.mark
-        identity = BytesWriter()
-        identity.write(self.broker.ids.node.uuid)
-        write_i64_be(identity, message.number)
-        identity.write(self.mark)
-        return identity.getvalue()
-
-
-def _append(entries: BytesWriter, begin: bytes, octets: bytes) -> None:
-    """Append one property of octets; ``begin``: all that stands before their length."""
-    entries.write(begin)
-    write_i32_be(entries, i32(len(octets)))
-    entries.write(octets)
+        return known[:NUMBERED_OCTETS] + self.mark if isinstance(known, bytes) else b""

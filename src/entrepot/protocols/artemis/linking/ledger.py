@@ -16,12 +16,34 @@ ID_SPAN: Final = 1 << 32
 
 
 class _Span:
-    """One message: the counts of its first and last packet, and its number."""
+    """One message of several packets, or a run of messages of one packet each whose numbers follow one another.
+
+    ``first``, ``last``: the counts of the packets; ``oldest``, ``newest``: the numbers of the messages.
+    """
 
     def __init__(self, first: i64, last: i64, number: i64) -> None:
         self.first: i64 = first
         self.last: i64 = last
-        self.number: i64 = number
+        self.oldest: i64 = number
+        self.newest: i64 = number
+
+    def is_run(self) -> bool:
+        """Return whether each packet is a message."""
+        return self.last - self.first == self.newest - self.oldest
+
+    def lengthen(self, count: i64, number: i64) -> bool:
+        """Take the message ``number``, of the one packet ``count``, if it goes on here."""
+        if count != self.last + 1 or number != self.newest + 1 or not self.is_run():
+            return False
+        self.last = count
+        self.newest = number
+        return True
+
+    def shorten(self, count: i64) -> i64:
+        """Let go of so many messages of a run; return the number of the last of them."""
+        self.first += count
+        self.oldest += count
+        return self.oldest - 1
 
 
 class Ledger:
@@ -33,20 +55,31 @@ class Ledger:
         self.unsaid: i64 = 0  # octets of these that were not confirmed
         self.straight: bool = True
         self._spans: deque[_Span] = deque()
+        self._last: _Span | None = None  # of these: what is written next may lengthen it
 
     def send(self, packets: i64, number: i64) -> None:
         """A message that goes as so many ``packets`` is written; it will be confirmed as ``number``."""
         first = self.written
         self.written += packets
-        self._spans.append(_Span(first, self.written - 1, number))
+        last = self._last
+        if packets > 1 or last is None or not last.lengthen(first, number):
+            self._last = _Span(first, self.written - 1, number)
+            self._spans.append(self._last)
 
     def replied(self, number: i64) -> i64:
         """The message ``number`` is answered, 0: the oldest one; return its number, 0 when there is none."""
         spans = self._spans
-        if number == 0:
-            return spans.popleft().number if spans else i64(0)
-        while spans and spans[0].number <= number:
-            spans.popleft()
+        while spans:
+            span = spans[0]
+            if number == 0:
+                number = span.oldest
+            if span.newest > number:
+                if span.oldest <= number:
+                    span.shorten(number - span.oldest + 1)
+                return number
+            self._drop()
+            if span.newest == number:  # what was written after it has a higher number
+                return number
         return number
 
     def confirmed(self, last: i64) -> i64:
@@ -55,7 +88,10 @@ class Ledger:
         found: i64 = 0
         spans = self._spans
         while spans and spans[0].last < done:
-            found = spans.popleft().number
+            found = spans[0].newest
+            self._drop()
+        if spans and spans[0].first < done and spans[0].is_run():
+            found = spans[0].shorten(done - spans[0].first)
         return found
 
     def resume(self, last: i64) -> bool:
@@ -63,11 +99,17 @@ class Ledger:
         done = self._count(last)
         whole = True
         for span in self._spans:
-            if span.first < done <= span.last:
+            if span.first < done <= span.last and not span.is_run():
                 whole = False
         self.written = done
         self._spans.clear()
+        self._last = None
         return whole
+
+    def _drop(self) -> None:
+        """Nothing of the oldest span is left."""
+        if self._spans.popleft() is self._last:
+            self._last = None
 
     def last_received(self) -> int:
         """Return the id of the last packet that came, -1 for none; as Java's int."""
