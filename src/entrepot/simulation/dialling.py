@@ -170,10 +170,11 @@ class DialledSite(Site):
 
 
 class Dialling(Network):
-    """The ledger. ``posts``: by identity."""
+    """The ledger. ``posts``: by identity. ``ceilings``: messages that a queue of a site may ever hold."""
 
     def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
         self.posts: dict[str, Post] = {}
+        self.ceilings: dict[tuple[str, str], int] = {}
         super().__init__(seed, blueprints, lines=lines)
 
     def site(self, name: str, blueprint: Blueprint) -> Site:
@@ -211,6 +212,11 @@ class Dialling(Network):
         for name in self.touched:
             for one in self.brokers[name].connections():
                 one.link.check()
+        for (name, queue), most in self.ceilings.items():
+            broker = self.brokers[name].broker if name in self.touched else None
+            held = None if broker is None else broker.table.queues.get(queue)
+            if held is not None and held.count > most:
+                self.world.violation(f"{queue} of {name} holds {held.count} messages, and {most} are pulled at most")
         super().check()
 
 

@@ -52,6 +52,8 @@ def written(policy: FetchPolicy) -> bytes:
     said[PROPERTIES] = {
         "amqpCredits": str(options.credit),
         "amqpLowCredits": str(options.credit_low),
+        "amqpPullConsumerCredits": str(options.pull),
+        "minLargeMessageSize": str(options.large_octets),
         "ignoreQueueConsumerFilters": str(options.all_messages).lower(),
         "ignoreQueueConsumerPriorities": str(options.one_priority).lower(),
     }
@@ -80,6 +82,8 @@ def read(kind: str, said: Mapping[str, object], shared: FetchOptions) -> FetchPo
             excludes=_pairs(said, "queue-excludes"),
         )
         return FetchPolicy(queues=queues, options=options)
+    if not options.credit:
+        raise Refused(f"amqpCredits is 0 for {name!r}: from an address nothing would come", remedy="say 1 at least")
     addresses = AddressPolicy(
         name=name,
         max_hops=_whole(said, "max-hops", 0),
@@ -99,8 +103,6 @@ def options_of(said: object, shared: FetchOptions) -> FetchOptions:
         return shared
     known = FetchOptions.names(Dialect.ARTEMIS)
     texts = {key: _text(value) for key, value in said.items() if isinstance(key, str) and key in known}
-    if texts.get("amqpCredits") == "0":
-        raise Refused("amqpCredits is 0: fetching only when nothing waits here is not built", remedy="say 1 at least")
     try:
         options, _ = FetchOptions.take(texts, Dialect.ARTEMIS, base=shared)
     except InvalidOption as error:

@@ -17,9 +17,7 @@ from entrepot.config.reading import Bean
 
 WITHOUT_EFFECT: Final = {
     "tunnel-core-messages": "messages of CORE cross as messages of AMQP",
-    "minLargeMessageSize": "what is large is streamed, in whatever form it comes",
     "attach-timeout": "a link that is not answered in 30 s ends the connection",
-    "amqpPullConsumerCredits": "credit is given as messages come",
     "receiverQuiesceTimeout": "a link that nobody wants ends when what came is answered",
     "queueReceiverIdleTimeout": "a link that nobody wants ends at once",
     "addressReceiverIdleTimeout": "a link that nobody wants ends at once",
@@ -28,15 +26,14 @@ WITHOUT_EFFECT: Final = {
     "amqpDrainOnTransientDeliveryErrors": "what cannot be taken now is released, and the link attached anew",
     "amqpLinkQuiesceTimeout": "a link that nobody wants ends when what came is answered",
 }
-CREDIT: Final = "amqpCredits"
 
 
-def federation_of(reader: PartReader, bean: Bean, connection: str) -> FederationEntry | None:
-    """Return the federation of a connection; what is wrong with it is a finding."""
+def federation_of(reader: PartReader, bean: Bean, connection: str, base: FetchOptions) -> FederationEntry | None:
+    """Return the federation of a connection; what is wrong with it is a finding. ``base``: what its URI says."""
     one = bean.one("federation")
     if one is None:
         return None
-    shared = _options(reader, one, FetchOptions())
+    shared = _options(reader, one, base)
     local = _policies(reader, one, "local", shared)
     remote = _policies(reader, one, "remote", shared)
     if not local and not remote:
@@ -59,6 +56,9 @@ def _policies(reader: PartReader, bean: Bean, side: str, shared: FetchOptions) -
             if kind == "queue":
                 found[kind, name] = FetchPolicy(queues=_queues(each, options), options=options)
             else:
+                if not options.credit:
+                    what = f"amqpCredits is 0 for {name!r}: queues are pulled so, from an address nothing would come"
+                    reader.error(each, what, "write <property key='amqpCredits' value='1000'/> into this policy")
                 found[kind, name] = FetchPolicy(addresses=_addresses(reader, each), options=options)
     return tuple(found.values())
 
@@ -118,8 +118,6 @@ def _options(reader: PartReader, bean: Bean, shared: FetchOptions) -> FetchOptio
         key, value = one.text("key"), one.text("value")
         if key in WITHOUT_EFFECT:
             reader.warn(one, f"the property {key} has no effect: {WITHOUT_EFFECT[key]}", "leave it out")
-        elif key == CREDIT and value.strip() == "0":
-            reader.error(one, f"{key} is 0: fetching only when nothing waits here is not built yet", "write 1 at least")
         else:
             said[key] = value
     try:

@@ -29,6 +29,8 @@ NO_EFFECT = (
     "netty-connect-timeout",
 )
 """Options of a connector that are about Artemis' own threads and sockets."""
+RENAMED = {"verifyHost": "verifyHostName"}
+"""Of TLS: how a connector here calls it."""
 SECRETS = ("keyStorePassword", "trustStorePassword", "keyPassword")
 
 
@@ -109,8 +111,8 @@ def places_of(reader: PartReader, bean: Bean, name: str, peering: Peering) -> li
 
 
 def effective(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those ``options`` of a place that are not about Artemis' own threads and sockets."""
-    return {key: value for key, value in options.items() if key not in NO_EFFECT}
+    """Return the ``options`` of a place that are not about Artemis' own threads and sockets, by our names."""
+    return {RENAMED.get(key, key): value for key, value in options.items() if key not in NO_EFFECT}
 
 
 def place_called(name: str, peering: Peering) -> Endpoint:

@@ -33,7 +33,7 @@ BROKER_CONNECTION_KINDS: Final = [
     Kind(
         "amqp-mirror",
         of_options(MirrorOptions, dialect=Dialect.ARTEMIS),
-        Slot("property", many=True, does=Does.NO_EFFECT, why="messages of CORE cross as messages of AMQP"),
+        Slot("property", ("amqp-property",), many=True),
         about="this broker mirrored into the other one: what is sent, what leaves its queues, and which there are",
     ),
     Kind(
@@ -70,7 +70,7 @@ BROKER_CONNECTION_KINDS: Final = [
     Kind(
         "amqp-property",
         obeyed("key:text value:text"),
-        about="a property of a policy, or of all; docs/amqp-connections.md says which there are",
+        about="a property of a policy, of all, or of a mirror; docs/amqp-connections.md says which there are",
     ),
     Kind(
         "amqp-link",
