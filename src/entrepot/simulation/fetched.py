@@ -7,7 +7,8 @@ at the end of its way, nothing waits and nothing goes round. Of addresses that h
 there by which the other side reads them: from then on no cut, crash, stop or detached link may take it away.
 
 In part of the runs queues are pulled (``amqpCredits=0``): then no queue that is filled so may ever hold more than is
-asked for at once, and one batch more where an older connection still brings what it was asked for.
+asked for at once beside what its reader may have at hand, and one batch more where an older connection still brings
+what it was asked for.
 
 Beside that readers come and go at the end: who has left is fetched for no more.
 """
@@ -116,6 +117,11 @@ class FetchedRun(DialledRun):
 
     def _routing(self, address: str) -> int:
         return MULTICAST if address.startswith((NEWS, TOLD)) else ANYCAST
+
+    def _read(self, place: str, queue: str, prefetch: int) -> None:
+        super()._read(place, queue, prefetch)
+        if (place, queue) in self.ceilings:
+            self.ceilings[place, queue] += prefetch
 
     def _begin(self) -> None:
         """Let the brokers meet until each address is read: what was sent before would be nobody's."""

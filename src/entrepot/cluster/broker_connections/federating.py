@@ -68,6 +68,7 @@ class Federating:
                 if wish.policy is not None and wish.address in read:
                     continue
                 fetch = self._queue_fetch(policy, wish) if wish.policy is None else self._address_fetch(policy, wish)
+                fetch.headers = wish.headers
                 made = FetchWish(fetch)
                 found[made.key] = made
             if policy.addresses is not None:

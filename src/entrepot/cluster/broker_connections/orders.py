@@ -12,6 +12,7 @@ from entrepot.base.errors import InvalidOption, Refused
 from entrepot.base.settings import Dialect
 from entrepot.cluster.broker_connections.options import FetchOptions, FetchPolicy
 from entrepot.cluster.federation.options import LOWER, AddressPolicy, Match, QueuePolicy
+from entrepot.model.headers import ADD_HEADERS, Headers, headers_of
 from entrepot.protocols.amqp.federated import OPERATION, control_message
 
 QUEUES: Final = "ADD_QUEUE_POLICY"
@@ -19,6 +20,7 @@ ADDRESSES: Final = "ADD_ADDRESS_POLICY"
 NAME: Final = "policy-name"
 PROPERTIES: Final = "policy-properties-map"
 TRANSFORMER: Final = "transformer-class-name"
+TRANSFORMER_PROPERTIES: Final = "transformer-properties-map"
 CONFIGURATION: Final = "federation-configuration"
 """The property of a control link with what holds for all policies."""
 PATTERNS_MOST: Final = 1_000
@@ -48,6 +50,10 @@ def written(policy: FetchPolicy) -> bytes:
         for key, rules in (("address-includes", addresses.includes), ("address-excludes", addresses.excludes)):
             if rules:
                 said[key] = [rule.address or "#" for rule in rules]
+    chosen = policy.queues or policy.addresses
+    if chosen is not None and chosen.headers:
+        said[TRANSFORMER] = ADD_HEADERS
+        said[TRANSFORMER_PROPERTIES] = dict(chosen.headers)
     options = policy.options
     said[PROPERTIES] = {
         "amqpCredits": str(options.credit),
@@ -67,8 +73,7 @@ def read(kind: str, said: Mapping[str, object], shared: FetchOptions) -> FetchPo
         raise Refused(f"{kind!r} is nothing that this broker can carry out for another one")
     if not isinstance(name, str) or not 0 < len(name) <= NAME_MOST:
         raise Refused(f"a policy has no name, or one of more than {NAME_MOST} characters")
-    if said.get(TRANSFORMER):
-        raise Refused(f"the policy {name!r} has a transformer: a Java class cannot be loaded here")
+    headers = _headers(said)
     options = options_of(said.get(PROPERTIES), shared)
     if kind == QUEUES:
         queues = QueuePolicy(
@@ -78,6 +83,7 @@ def read(kind: str, said: Mapping[str, object], shared: FetchOptions) -> FetchPo
             selectors=not options.all_messages,
             priorities=not options.one_priority,
             keeps=True,
+            headers=headers,
             includes=_pairs(said, "queue-includes"),
             excludes=_pairs(said, "queue-excludes"),
         )
@@ -91,10 +97,23 @@ def read(kind: str, said: Mapping[str, object], shared: FetchOptions) -> FetchPo
         auto_delete_delay_ms=_whole(said, "auto-delete-delay", 0),
         auto_delete_messages=_whole(said, "auto-delete-msg-count", 0),
         diverts=said.get("enable-divert-bindings") is True,
+        headers=headers,
         includes=tuple(Match(address=text) for text in _texts(said, "address-includes")),
         excludes=tuple(Match(address=text) for text in _texts(said, "address-excludes")),
     )
     return FetchPolicy(addresses=addresses, options=options)
+
+
+def _headers(said: Mapping[str, object]) -> Headers:
+    """Return what the transformer of a policy sets. Raises Refused for one that cannot run here."""
+    name, properties = said.get(TRANSFORMER), said.get(TRANSFORMER_PROPERTIES)
+    if not name:
+        return ()
+    if properties is None:
+        properties = {}
+    if not isinstance(properties, dict):
+        raise Refused(f"{TRANSFORMER_PROPERTIES} of a policy is no map")
+    return headers_of(str(name), {str(key): _text(value) for key, value in properties.items()})
 
 
 def options_of(said: object, shared: FetchOptions) -> FetchOptions:

@@ -175,7 +175,7 @@ def _reading(
 
 
 def _held_back(count: int) -> str:
-    return f"it pulls (amqpCredits 0), and asks for nothing while {count:,} messages are in the queue here"
+    return f"it pulls (amqpCredits 0), and asks for nothing while {count:,} messages wait here"
 
 
 def _told(connector: AmqpConnector, state: str, code: str, text: str, remedy: str) -> dict[str, object]:

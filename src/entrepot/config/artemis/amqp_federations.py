@@ -13,6 +13,7 @@ from entrepot.cluster.federation.options import AddressPolicy, QueuePolicy
 from entrepot.cluster.federation.policies import may_share
 from entrepot.config.artemis.federations import matches_of, queue_policy_of
 from entrepot.config.artemis.reading import PartReader
+from entrepot.config.artemis.transformers import headers_in
 from entrepot.config.reading import Bean
 
 WITHOUT_EFFECT: Final = {
@@ -54,7 +55,7 @@ def _policies(reader: PartReader, bean: Bean, side: str, shared: FetchOptions) -
                 continue
             options = _options(reader, each, shared)
             if kind == "queue":
-                found[kind, name] = FetchPolicy(queues=_queues(each, options), options=options)
+                found[kind, name] = FetchPolicy(queues=_queues(reader, each, options), options=options)
             else:
                 if not options.credit:
                     what = f"amqpCredits is 0 for {name!r}: queues are pulled so, from an address nothing would come"
@@ -82,9 +83,9 @@ def _as_queues(policy: AddressPolicy) -> QueuePolicy:
     return QueuePolicy(name=policy.name, includes=policy.includes, excludes=policy.excludes)
 
 
-def _queues(bean: Bean, options: FetchOptions) -> QueuePolicy:
+def _queues(reader: PartReader, bean: Bean, options: FetchOptions) -> QueuePolicy:
     return replace(
-        queue_policy_of(bean),
+        queue_policy_of(bean, headers_in(reader, bean)),
         selectors=not options.all_messages,
         priorities=not options.one_priority,
         keeps=True,
@@ -108,6 +109,7 @@ def _addresses(reader: PartReader, bean: Bean) -> AddressPolicy:
         diverts=bool(bean.get("enable-divert-bindings", False)),
         includes=matches_of(bean, "include"),
         excludes=matches_of(bean, "exclude"),
+        headers=headers_in(reader, bean),
     )
 
 

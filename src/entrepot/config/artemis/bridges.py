@@ -11,6 +11,7 @@ from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
 from entrepot.config.artemis.addresses import filter_of
 from entrepot.config.artemis.reading import PartReader
+from entrepot.config.artemis.transformers import headers_in
 from entrepot.config.peering import Peering
 from entrepot.config.reading import Bean
 
@@ -74,7 +75,13 @@ def _bridge(reader: PartReader, bean: Bean, peering: Peering, number: int) -> Co
     places = places_of(reader, bean, options.name, peering) if group is None else []
     if not places and not heard:
         return None
-    return CoreBridgeEntry(options=options, places=tuple(places), selector=filter_of(reader, bean), group=heard)
+    return CoreBridgeEntry(
+        options=options,
+        places=tuple(places),
+        selector=filter_of(reader, bean),
+        group=heard,
+        headers=headers_in(reader, bean),
+    )
 
 
 def heard_in(reader: PartReader, bean: Bean, reference: Bean, peering: Peering) -> str:

@@ -37,10 +37,12 @@ class Federated(Called):
         self.far.broker.addresses.queues.need(names.parse_one(queue, names.ANYCAST))
         self.run()
 
-    def read(self, rig: Rig | None = None, queue: str = "Q", *, tracked: bool = False) -> Taker:
+    def read(self, rig: Rig | None = None, queue: str = "Q", *, prefetch: int = 0) -> Taker:
         owner = rig or self.near
         taker = Taker(owner, queue)
-        taker.tracked = tracked
+        if prefetch:
+            taker.tracked = True
+            taker.prefetch = prefetch
         owner.broker.subscribe(taker)
         taker.window.reopen()
         self.pass_ms(10)
@@ -139,37 +141,42 @@ def test_no_more_is_on_its_way_than_the_credit_says() -> None:
     assert bodies(taker) == list("abcde")
 
 
-def settle(pair: Federated, taker: Taker, count: int) -> None:
-    """Let the reader acknowledge the first ``count`` messages that it has."""
+def settle(pair: Federated, taker: Taker) -> None:
+    """Let the reader acknowledge the message that it has, and take another one."""
     (consumer,) = pair.near.queue("Q").roster.consumers
-    for number in list(consumer.in_flight)[:count]:
-        assert pair.near.queue("Q").settle(consumer, number)
+    (number,) = consumer.in_flight
+    assert pair.near.queue("Q").settle(consumer, number)
+    taker.window.reopen()
     pair.run()
 
 
 def test_what_is_pulled_comes_when_nothing_waits_here() -> None:
     pair = Federated(policy(credit=0, pull=2))
-    pair.send("own")
+    pair.send("own", "more")
     pair.send(*"abcde", rig=pair.far)
-    taker = pair.read(tracked=True)
+    taker = pair.read(prefetch=1)
     pair.pass_ms(5_000)
-    assert bodies(taker) == ["own"], "what waits here comes first"
+    assert bodies(taker) == ["own"]
     (told,) = outlook(pair.connector, "Q", now=int(pair.near.now))
     assert told["code"] == "full"
-    assert "it pulls (amqpCredits 0), and asks for nothing while 1 messages are in the queue here" in str(told["text"])
-    settle(pair, taker, 1)
+    assert "it pulls (amqpCredits 0), and asks for nothing while 1 messages wait here" in str(told["text"])
+    settle(pair, taker)
+    assert bodies(taker) == ["own", "more"], "what waits here comes first"
     pair.pass_ms(1_100)
-    assert bodies(taker) == ["own", "a", "b"]
-    settle(pair, taker, 1)
+    assert (pair.waiting(), pair.waiting(rig=pair.far)) == (3, 3), "nothing waited here but what is at hand"
+    settle(pair, taker)
     pair.pass_ms(5_000)
-    assert bodies(taker) == ["own", "a", "b"], "one is not acknowledged"
-    settle(pair, taker, 1)
+    assert bodies(taker)[-1] == "a"
+    assert (pair.waiting(), pair.waiting(rig=pair.far)) == (2, 3), "one waits"
+    settle(pair, taker)
     pair.pass_ms(1_100)
-    assert bodies(taker) == ["own", "a", "b", "c", "d"]
-    settle(pair, taker, 2)
-    pair.pass_ms(1_100)
-    assert bodies(taker)[-1] == "e"
-    assert int(pair.far.queue("Q").count) == 0
+    assert bodies(taker)[-1] == "b"
+    assert (pair.waiting(), pair.waiting(rig=pair.far)) == (3, 1)
+    for _ in range(4):
+        settle(pair, taker)
+        pair.pass_ms(1_100)
+    assert bodies(taker) == ["own", "more", *"abcde"]
+    assert pair.waiting(rig=pair.far) == 0
 
 
 def test_what_another_federation_reads_here_counts_where_it_is_said() -> None:

@@ -8,9 +8,11 @@ from entrepot.base.errors import Refused
 from entrepot.cluster.broker_connections.options import FetchOptions, FetchPolicy
 from entrepot.cluster.broker_connections.orders import ADDRESSES, PATTERNS_MOST, QUEUES, read, written
 from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy
+from entrepot.model.headers import ADD_HEADERS
 from entrepot.protocols.amqp.federated import OPERATION, understood
 
 OPTIONS = FetchOptions(credit=7, credit_low=3, pull=5, large_octets=-1, all_messages=True, one_priority=False)
+TRANSFORMED = {"policy-name": "p", "transformer-class-name": ADD_HEADERS}
 QUEUE_POLICY = FetchPolicy(
     queues=QueuePolicy(
         name="q",
@@ -34,6 +36,7 @@ ADDRESS_POLICY = FetchPolicy(
         diverts=True,
         includes=(Match(address="t.#"),),
         excludes=(Match(address="t.x"),),
+        headers=(("colour", "red"),),
     ),
     options=OPTIONS,
 )
@@ -65,6 +68,10 @@ def test_what_is_not_said_is_as_artemis_has_it() -> None:
         (QUEUES, {"policy-name": "p" * 300}, "more than 256 characters"),
         (QUEUES, {"policy-name": 3}, "has no name"),
         (QUEUES, {"policy-name": "p", "transformer-class-name": "X"}, "a Java class"),
+        (QUEUES, {**TRANSFORMED, "transformer-properties-map": 3}, "is no map"),
+        (QUEUES, {**TRANSFORMED, "transformer-properties-map": {"entrepot.x": "y"}}, "cannot set the property"),
+        (QUEUES, {**TRANSFORMED, "transformer-properties-map": {f"{n}": "" for n in range(101)}}, "100 are the most"),
+        (QUEUES, {**TRANSFORMED, "transformer-properties-map": {"a": "x" * 65536}}, "65536 are the most"),
         (QUEUES, {"policy-name": "p", "queue-includes": ["a"]}, "without one of a queue"),
         (QUEUES, {"policy-name": "p", "queue-includes": "a"}, "is no list"),
         (ADDRESSES, {"policy-name": "p", "address-includes": ["a"] * 2 * (PATTERNS_MOST + 1)}, "is no list of at most"),

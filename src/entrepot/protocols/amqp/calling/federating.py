@@ -11,6 +11,7 @@ from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidDestination
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
+from entrepot.model.headers import Headers, set_headers
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.port import CallerPort
 from entrepot.protocols.amqp.calling.sending import Sending
@@ -165,6 +166,7 @@ class Fetch:
         self.priority: int = priority
         self.policy: str = policy
         self.pace: Pace = pace
+        self.headers: Headers = ()  # properties that are set on what comes
 
     def called(self) -> str:
         """Return what tells it from others of one connection."""
@@ -258,15 +260,15 @@ class Fetching(Taking):
         queue = self.fetch.where.queue
         if queue and queue not in self.broker.table.queues:
             raise InvalidDestination(f"the queue {queue} is gone here")
+        set_headers(arrived.message, self.fetch.headers)
         return super()._send(arrived, transaction, large)
 
 
 class Pulling(Fetching):
-    """A link that asks for messages only when the queue here is empty: what waits here comes first.
+    """A link that asks for messages only when nothing waits in the queue here.
 
-    Empty is, as at Artemis, when nothing of it waits and nothing is unacknowledged. Then so many as `Pace.pull` says
-    are asked for, and no more before all of these came. Whether the queue is empty is looked at while it is not, after
-    pauses that grow.
+    What its readers have at hand does not count, as at Artemis. So many as `Pace.pull` says are asked for, and no more
+    before all of these came. Whether messages wait is looked at while some do, after pauses that grow.
     """
 
     def __init__(self, session: AmqpSession, name: str, handle: i64, fetch: Fetch) -> None:
@@ -290,13 +292,13 @@ class Pulling(Fetching):
         self.session.link_flow(self.handle, self.count, self.credit, -1, False)
 
     def holds_back(self) -> i64:
-        """Return how many messages have to be consumed here before more are asked for; 0: they were asked for."""
+        """Return how many messages readers have to take here before more are asked for; 0: they were asked for."""
         return 0 if self.credit > 0 else self.backlog()
 
     def backlog(self) -> i64:
-        """Return how many messages are in the queue here: waiting, and not acknowledged."""
+        """Return how many messages wait in the queue here."""
         queue = self.broker.table.queues.get(self.fetch.where.queue)
-        return 0 if queue is None else queue.count
+        return 0 if queue is None else queue.backlog.count
 
     def end(self, last_delivered: i64) -> None:
         """Nothing comes any more."""
