@@ -137,7 +137,8 @@ def test_a_federation_sets_them(tmp_path: Path, kind: str, by_amqp: bool) -> Non
     try:
         near.start().await_ready()
         send(far, "to")
-        assert read(near, "to", by_amqp) == BOTH
+        unseen = {"by AMQP": SENT} if by_amqp and kind == "artemis" else {}  # it passes its octets on as they came
+        assert read(near, "to", by_amqp) == {**BOTH, **unseen}
     finally:
         near.kill()
         far.kill()
