@@ -1,15 +1,17 @@
-"""Two brokers of a cluster, ours beside two real Artemis nodes, under the same load: figures, ratios, verdicts.
+"""Two brokers of a cluster, or a mirror, ours beside two real Artemis nodes, under the same load: figures, verdicts.
 
     python bench/clusters.py [--pairs 3] [--quick] [--row hop] [--entrepot-command '...']
 
 Both kinds run the same ``broker.xml``: a static cluster connection, ON_DEMAND, no security, a port for STOMP. Producers
 and consumers speak STOMP, by the load generator of `run.py`, so that no client limits either kind; what it did not
 check is no measurement. Artemis is the broker of Maven Central, embedded, with the heap of its own start script.
-Results go to ``build/bench-clusters.json``.
+A mirror is measured from the first persistent message that is sent at A until B has all of them, by the count of its
+queue. Results go to ``build/bench-clusters.json``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import sys
@@ -18,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -25,6 +28,8 @@ from typing import Any, Final
 import click
 from brokers import HOST, BenchError, Broker, Entrepot, Ports, Running, free_port
 from rows import Load
+
+import entrepot
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -38,6 +43,7 @@ PATIENCE_S: Final = 180.0
 LENGTH: Final = 1024
 RATE: Final = "500"
 LEAD: Final = "1"  # seconds in which a node learns of the reader at another one
+LOOK_S: Final = 0.05  # between two looks whether a mirror is through
 READ_OCTETS: Final = 1 << 20
 BATCH: Final = 200
 NODE: Final = """\
@@ -53,11 +59,12 @@ NODE: Final = """\
     <cluster-user>cluster</cluster-user><cluster-password>secret</cluster-password>
     <connectors>{connectors}</connectors>
     <acceptors>
-      <acceptor name="core">tcp://{host}:{core}?protocols=CORE</acceptor>
+      <acceptor name="core">tcp://{host}:{core}?protocols=CORE,AMQP</acceptor>
       <acceptor name="stomp">tcp://{host}:{stomp}?protocols=STOMP;anycastPrefix=/queue/</acceptor>
     </acceptors>
     {cluster}
     {policy}
+    {mirror}
     <address-settings>
       <address-setting match="#"><auto-delete-queues>false</auto-delete-queues>
         <auto-delete-addresses>false</auto-delete-addresses></address-setting>
@@ -69,17 +76,23 @@ NODE: Final = """\
 CLUSTER: Final = """<cluster-connections><cluster-connection name="c"><connector-ref>n{own}</connector-ref>
       <retry-interval>50</retry-interval><static-connectors>{others}</static-connectors>
     </cluster-connection></cluster-connections>"""
+MIRROR: Final = """<broker-connections><amqp-connection uri="tcp://{host}:{port}" name="b" user="u" password="p"
+      retry-interval="100"><mirror sync="{sync}"/></amqp-connection></broker-connections>"""
 SCALES: Final = """<ha-policy><primary-only><scale-down><connectors><connector-ref>n{to}</connector-ref></connectors>
     </scale-down></primary-only></ha-policy>"""
 
 
 class Plan:
-    """The nodes of one cluster: their ports, and the file of each. ``scales``: the first goes into the second."""
+    """The nodes of one cluster: their ports, and the file of each. ``scales``: the first goes into the second.
 
-    def __init__(self, count: int, *, joined: bool = True, scales: bool = False) -> None:
+    ``mirrors``: "false" or "true": the first mirrors itself into the second, and clients wait for that or not.
+    """
+
+    def __init__(self, count: int, *, joined: bool = True, scales: bool = False, mirrors: str = "") -> None:
         self.cores: Final = [free_port() for _ in range(count)]
         self.joined: Final = joined
         self.scales: Final = scales
+        self.mirrors: Final = mirrors
 
     def write(self, home: Path, at: int, stomp: int) -> Path:
         """Write the file of the node number ``at``."""
@@ -96,10 +109,16 @@ class Plan:
                 stomp=stomp,
                 cluster=CLUSTER.format(own=at, others=others) if self.joined else "",
                 policy=SCALES.format(to=1) if self.scales and at == 0 else "",
+                mirror=MIRROR.format(host=HOST, port=self.cores[1], sync=self.mirrors)
+                if self.mirrors and at == 0
+                else "",
                 delay=DELAY_MS,
             )
         )
         return file
+
+    def _mirror(self) -> str:
+        return MIRROR.format(host=HOST, port=self.cores[1], sync=self.mirrors) if self.mirrors else ""
 
 
 class Ours(Entrepot):
@@ -212,6 +231,22 @@ def fill(broker: Running, destination: str, count: int) -> None:
             left -= batch
 
 
+async def has(port: int, queue: str, count: int) -> None:
+    """Wait until a queue has ``count`` messages."""
+    deadline = time.monotonic() + PATIENCE_S
+    found = -1
+    async with entrepot.connect(f"core://{HOST}:{port}") as connection, connection.management() as manager:
+        while time.monotonic() < deadline:
+            try:
+                found = int(await manager.get(f"queue.{queue}", "messageCount"))
+            except entrepot.EntrepotError:  # it is not there yet
+                found = -1
+            if found >= count:
+                return
+            await asyncio.sleep(LOOK_S)
+    raise BenchError(f"{queue} has {found} messages, not {count}")
+
+
 def count_until(reader: socket.socket, count: int) -> tuple[float, float]:
     """Return when the first and the last of ``count`` messages came; none has a NUL."""
     seen, first = 0, 0.0
@@ -248,9 +283,11 @@ P99: Final = Row("hop-p99", "latency over the hop at 500 msg/s, p99", "ms", rati
 MOVED: Final = Row("redistribution", "100,000 waiting messages of 1 KiB that move", "msg/s", ratio=5)
 BEGINS: Final = Row("redistribution-begins", "the first of them, after the delay's end", "ms", most=5)
 DOWN: Final = Row("scale-down", "100,000 persistent messages of 1 KiB, to the end of the process", "msg/s", ratio=5)
+MIRRORED: Final = Row("mirror", "persistent messages of 1 KiB, sent at A until B has them, mirror", "msg/s", ratio=1)
+IN_STEP: Final = Row("mirror-sync", "the same with sync=true, an answer for each 200", "msg/s", ratio=1)
 JOINS: Final = Row("join", "a node that joins three gets its first message after its reader came", "ms", most=300)
 LOCAL: Final = Row("local", "A to A with a cluster connection, to the same without", "of 1", least=0.97)
-ROWS: Final = (HOP, STORED, P50, P99, MOVED, BEGINS, DOWN, JOINS, LOCAL)
+ROWS: Final = (HOP, STORED, P50, P99, MOVED, BEGINS, DOWN, MIRRORED, IN_STEP, JOINS, LOCAL)
 
 
 class Bench:
@@ -271,6 +308,8 @@ class Bench:
             ((HOP, STORED, P50, P99), self._floods),
             ((MOVED, BEGINS), self._redistribution),
             ((DOWN,), self._scale_down),
+            ((MIRRORED,), partial(self._mirror, MIRRORED, "false")),
+            ((IN_STEP,), partial(self._mirror, IN_STEP, "true")),
             ((JOINS,), self._join),
             ((LOCAL,), self._local),
         ]
@@ -332,6 +371,19 @@ class Bench:
                 reader.sendall(b"SUBSCRIBE\nid:0\nack:auto\ndestination:/queue/q\n\n\0")
                 count_until(reader, self._count)
             self._keep(DOWN, recipe, self._count / took)
+
+    def _mirror(self, row: Row, sync: str, recipe: Recipe, number: int) -> None:
+        plan = Plan(2, joined=False, mirrors=sync)
+        home = self._home()
+        with ExitStack() as stack:
+            started(stack, recipe, home, plan, 1)
+            a = started(stack, recipe, home, plan, 0)
+            fill(a, "/queue/warm", self._count // 5)  # Artemis is compiled while it runs
+            asyncio.run(has(plan.cores[1], "warm", self._count // 5))
+            began = time.perf_counter()
+            fill(a, "/queue/q", self._count)
+            asyncio.run(has(plan.cores[1], "q", self._count))
+            self._keep(row, recipe, self._count / (time.perf_counter() - began))
 
     def _join(self, recipe: Recipe, number: int) -> None:
         plan = Plan(4)

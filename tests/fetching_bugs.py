@@ -14,7 +14,7 @@ from bridge_bugs import patched
 from entrepot.cluster.broker_connections.obeying import Obeyed
 from entrepot.cluster.federation.demand import Demand
 from entrepot.protocols.amqp import federating
-from entrepot.protocols.amqp.calling.federating import ControlSending, Fetching
+from entrepot.protocols.amqp.calling.federating import ControlSending, Fetching, Pulling
 from entrepot.protocols.amqp.federating import Fetched
 from entrepot.protocols.amqp.incoming import Incoming
 
@@ -64,6 +64,18 @@ def _granted_once(genuine: Any) -> Any:
     return replenish
 
 
+def _none_waits(genuine: Any) -> Any:
+    return lambda self: 0
+
+
+def _looks_never_again(genuine: Any) -> Any:
+    def replenish(self: Pulling) -> None:
+        genuine(self)
+        self._forget_look()
+
+    return replenish
+
+
 def _nothing(genuine: Any) -> Any:
     return lambda *given, **named: None
 
@@ -74,6 +86,8 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "what is fetched is accepted before the disk has it": lambda: patched(Incoming, "_send", _accepts_before_the_disk),
     "who has left is fetched for": lambda: patched(Demand, "_release", _wanted_for_ever),
     "credit is granted once": lambda: patched(Fetching, "replenish", _granted_once),
+    "what is pulled is asked for while messages wait": lambda: patched(Pulling, "backlog", _none_waits),
+    "who pulls looks once whether messages wait": lambda: patched(Pulling, "replenish", _looks_never_again),
     "policies are not brought": lambda: patched(ControlSending, "say_orders", _nothing),
     "what was refused there is not asked for again": lambda: patched(Obeyed, "_put_off", _nothing),
 }

@@ -19,6 +19,7 @@ from cable import Cable
 from ours import Entrepot, like_artemis
 
 import entrepot
+from entrepot.base.errors import EntrepotError
 from promises import never
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Artemis: {unavailable()}")
@@ -99,6 +100,19 @@ class Pair:
 
         asyncio.run(play())
         return found
+
+    def count(self, broker: Artemis | Entrepot, queue: str) -> int:
+        """Return how many messages a queue has; -1: there is none."""
+
+        async def play() -> int:
+            url = broker.url.replace("tcp://", "core://")
+            async with asyncio.timeout(30), entrepot.connect(url) as one, one.management() as manager:
+                try:
+                    return int(await manager.get(f"queue.{queue}", "messageCount"))
+                except EntrepotError:
+                    return -1
+
+        return asyncio.run(play())
 
 
 @pytest.mark.parametrize(("near", "far"), WAYS)

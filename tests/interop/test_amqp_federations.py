@@ -18,6 +18,8 @@ from cable import Cable
 from ours import Entrepot
 from test_amqp_connections import PATIENCE_S, Pair, made, session
 
+import entrepot
+
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Artemis: {unavailable()}")
 
 FEDERATION: Final = """
@@ -38,6 +40,20 @@ FEDERATION: Final = """
   </amqp-connection>
 </broker-connections>
 """
+PULLING: Final = """
+<broker-connections>
+  <amqp-connection uri="tcp://127.0.0.1:{port}?amqpLowCredits=10;amqpMinLargeMessageSize=50000" name="far" user="u"
+      password="p" retry-interval="200">
+    <federation>
+      <local-queue-policy name="all"><include address-match="#" queue-match="in"/></local-queue-policy>
+      <remote-queue-policy name="back"><include address-match="#" queue-match="out.a"/></remote-queue-policy>
+      <property key="amqpCredits" value="0"/>
+      <property key="amqpPullConsumerCredits" value="5"/>
+    </federation>
+  </amqp-connection>
+</broker-connections>
+"""
+PULLED: Final = 5
 PROBE: Final = "is anybody there?"
 WAYS: Final = [("ours", "artemis"), ("artemis", "ours"), ("ours", "ours")]
 
@@ -45,11 +61,11 @@ WAYS: Final = [("ours", "artemis"), ("artemis", "ours"), ("ours", "ours")]
 class Federated(Pair):
     """``near`` fetches from ``far``, over a cable."""
 
-    def __init__(self, home: Path, near: str, far: str) -> None:
+    def __init__(self, home: Path, near: str, far: str, connection: str = FEDERATION) -> None:
         self.far = made(far, home / "far", "far")
         self.cable = Cable(self.far.port)
         self.cable.lingers_s = 1.0  # Artemis does not hear that a connection ends which it has opened this moment
-        self.near = made(near, home / "near", "near", FEDERATION.format(port=self.cable.port))
+        self.near = made(near, home / "near", "near", connection.format(port=self.cable.port))
 
     def read_while(
         self, where: str, wanted: set[Any], happens: Callable[[], None], broker: Artemis | Entrepot | None = None
@@ -154,3 +170,53 @@ def test_cut_and_killed_nothing_is_lost(tmp_path: Path, near: str, far: str) -> 
         pair.near.kill()
         pair.near.start().await_ready()
         assert "after" in pair.read(pair.near, "in", 1)
+
+
+@pytest.mark.parametrize(("near", "far"), WAYS)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_is_pulled_comes_when_nothing_waits_where_it_is_read(
+    tmp_path: Path, near: str, far: str, ordered: bool
+) -> None:
+    """``amqpCredits=0``: by a policy of the one that dials, and by one that it has the other one carry out."""
+    bodies = [f"{number}" for number in range(11)]
+    bodies.append("x" * 300_000)
+    with Federated(tmp_path, near, far, PULLING) as pair:
+        here, there, queue = (pair.far, pair.near, "out.a") if ordered else (pair.near, pair.far, "in")
+        pair.send(here, queue, "own", "more")
+        pair.send(there, queue, *bodies)
+
+        async def play() -> list[Any]:
+            url = here.url.replace("tcp://", "core://")
+            found: list[Any] = []
+            async with (
+                asyncio.timeout(180),
+                entrepot.connect(url) as connection,
+                connection.session(entrepot.Acknowledge.INDIVIDUAL) as one,
+                one.consumer(queue, prefetch=0) as consumer,
+            ):
+                message = await _next(consumer, 5.0)
+                await asyncio.sleep(4.0)
+                assert await asyncio.to_thread(pair.count, there, queue) == len(bodies), "one waits here"
+                for taken in range(1, len(bodies) + 3):
+                    found.append(message.body)
+                    await message.acknowledge()
+                    fetched = len(bodies) - await asyncio.to_thread(pair.count, there, queue)
+                    most = 0 if taken < 2 else PULLED * ((taken - 2) // PULLED + 1)
+                    assert fetched <= most, f"{fetched} were fetched when {taken} were taken"
+                    if taken < len(bodies) + 2:
+                        message = await _next(consumer, 40.0)  # an Artemis looks after 1, 2, 4 ... 30 s
+            return found
+
+        assert asyncio.run(play()) == ["own", "more", *bodies]
+        until = (
+            time.monotonic() + PATIENCE_S
+        )  # what came is answered when it is on disk, which may be after it was read
+        while pair.count(there, queue) > 0:
+            assert time.monotonic() < until, "a message that came is not settled"
+            time.sleep(0.1)
+
+
+async def _next(consumer: Any, patience: float) -> Any:
+    message = await consumer.receive(patience)
+    assert message is not None, "nothing came"
+    return message

@@ -61,19 +61,6 @@ class Mirrored(Pair):
             assert time.monotonic() < until, f"{queue} of {broker.name} has {found}, not {count}"
             time.sleep(0.1)
 
-    def count(self, broker: Artemis | Entrepot, queue: str) -> int:
-        """Return how many messages a queue has; -1: there is none."""
-
-        async def play() -> int:
-            url = broker.url.replace("tcp://", "core://")
-            async with asyncio.timeout(30), entrepot.connect(url) as one, one.management() as manager:
-                try:
-                    return int(await manager.get(f"queue.{queue}", "messageCount"))
-                except EntrepotError:
-                    return -1
-
-        return asyncio.run(play())
-
     def ask(self, broker: Artemis | Entrepot, operation: str, *arguments: object) -> Any:
         """Do an operation of management."""
 

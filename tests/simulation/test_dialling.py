@@ -31,6 +31,8 @@ FETCHING_FOUND = {
     "what is fetched is accepted before the disk has it": 116,
     "who has left is fetched for": 1,
     "credit is granted once": 1,
+    "what is pulled is asked for while messages wait": 2,
+    "who pulls looks once whether messages wait": 2,
     "policies are not brought": 1,
     "what was refused there is not asked for again": 8,
 }
@@ -40,6 +42,10 @@ FETCHING_FOUND = {
 def test_seeds_keep_every_promise(world: Callable[[int], Result]) -> None:
     for seed in range(201, 207):
         assert not world(seed).violations
+
+
+def test_what_a_link_had_on_its_way_when_it_was_ended_with_an_error_is_marked() -> None:
+    assert not run_fetching(498).violations
 
 
 def test_a_seed_is_one_world() -> None:

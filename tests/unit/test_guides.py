@@ -42,6 +42,7 @@ WITHIN = {
     "cluster-password": "core",
     "cluster-connections": "core",
     "bridges": "core",
+    "diverts": "core",
     "broker-connections": "core",
     "federations": "core",
     "grouping-handler": "core",

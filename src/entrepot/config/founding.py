@@ -142,7 +142,15 @@ def found(config: BrokerConfig, broker: BrokerCore, say: Say = unheard) -> None:
 def divert_of(entry: DivertEntry) -> Divert:
     """Return a divert of Artemis. Raises InvalidSelector."""
     condition = compile_selector(entry.selector) if entry.selector else None
-    return divert(entry.name, entry.address, list(entry.targets), entry.exclusive, condition, passes=entry.passes)
+    return divert(
+        entry.name,
+        entry.address,
+        list(entry.targets),
+        entry.exclusive,
+        condition,
+        passes=entry.passes,
+        headers=entry.headers,
+    )
 
 
 def deploy(config: BrokerConfig, broker: BrokerCore, say: Say, *, patiently: bool) -> None:

@@ -30,6 +30,7 @@ from entrepot.ha.lease import EITHER
 from entrepot.ha.network_check import NetworkCheckOptions
 from entrepot.ha.options import FILE_LOCKER
 from entrepot.model.address import UNTYPED, Destination
+from entrepot.model.headers import Headers
 
 PURGE_OFF: Final = 0
 
@@ -249,7 +250,10 @@ class PluginSettings(Struct, frozen=True, kw_only=True):
 
 
 class DivertEntry(Struct, frozen=True, kw_only=True):
-    """A divert of Artemis (artemis.md 4.4). ``passes``: copies keep their routing type, else the targets say it."""
+    """A divert of Artemis (artemis.md 4.4). ``passes``: copies keep their routing type, else the targets say it.
+
+    ``headers``: properties that are set on copies.
+    """
 
     name: str
     address: str
@@ -257,6 +261,7 @@ class DivertEntry(Struct, frozen=True, kw_only=True):
     exclusive: bool = False
     selector: str = ""
     passes: bool = False
+    headers: Headers = ()
 
 
 class AddressEntry(Struct, frozen=True):

@@ -18,6 +18,7 @@ from entrepot.base.errors import OperatorError
 from entrepot.core.operators.census import Component
 from entrepot.io.links import Links
 from entrepot.io.tcp import Listener, parse_place
+from entrepot.model.headers import ADD_HEADERS
 
 if TYPE_CHECKING:
     from entrepot.cluster.carrying.connector import CoreConnector
@@ -236,9 +237,9 @@ class Components:
                 "queueName": lambda: options.queue,
                 "forwardingAddress": lambda: options.forwards or None,
                 "filterString": lambda: entry.selector or None,
-                "transformerClassName": lambda: None,
-                "transformerProperties": lambda: None,
-                "transformerPropertiesAsJSON": lambda: "{}",
+                "transformerClassName": lambda: ADD_HEADERS if entry.headers else None,
+                "transformerProperties": lambda: dict(entry.headers) or None,
+                "transformerPropertiesAsJSON": lambda: json_of(dict(entry.headers)),
                 "staticConnectors": lambda: places,
                 "staticConnectorsAsJSON": lambda: json_of(places),
                 "discoveryGroupName": lambda: entry.group or None,

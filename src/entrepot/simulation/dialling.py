@@ -170,10 +170,11 @@ class DialledSite(Site):
 
 
 class Dialling(Network):
-    """The ledger. ``posts``: by identity."""
+    """The ledger. ``posts``: by identity. ``ceilings``: messages that a queue of a site may ever hold."""
 
     def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
         self.posts: dict[str, Post] = {}
+        self.ceilings: dict[tuple[str, str], int] = {}
         super().__init__(seed, blueprints, lines=lines)
 
     def site(self, name: str, blueprint: Blueprint) -> Site:
@@ -211,6 +212,13 @@ class Dialling(Network):
         for name in self.touched:
             for one in self.brokers[name].connections():
                 one.link.check()
+        for (name, queue), most in self.ceilings.items():
+            broker = self.brokers[name].broker if name in self.touched else None
+            held = None if broker is None else broker.table.queues.get(queue)
+            if held is not None and held.count > most:
+                self.world.violation(
+                    f"{queue} of {name} holds {held.count} messages: {most} are pulled, and at hand, at most"
+                )
         super().check()
 
 
@@ -284,7 +292,7 @@ class DialledRun(Trial):
         network.start()
         for name in self.dialers:
             for place, queue in self._readers(name):
-                network.sites[place].read(f"queue://{queue}", prefetch=self.lots.one_of((1, 10, 1_000)))
+                self._read(place, queue, self.lots.one_of((1, 10, 1_000)))
         self._begin()
         for _ in range(self.lots.between(15, 50)):
             self._step()
@@ -303,6 +311,10 @@ class DialledRun(Trial):
     def _readers(self, name: str) -> list[tuple[str, str]]:
         """Return where what crosses between ``name`` and the hub is read: a site, and a queue of it."""
         return [(name, f"{FETCHED}-{name}"), (HUB, f"{SENT}-{name}"), (HUB, f"{STORE}-{name}{OUT}")]
+
+    def _read(self, place: str, queue: str, prefetch: int) -> None:
+        """Let a program read a queue at one broker."""
+        self.network.sites[place].read(f"queue://{queue}", prefetch=prefetch)
 
     def _begin(self) -> None:
         """Let the brokers meet, before anything is sent."""

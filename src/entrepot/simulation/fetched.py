@@ -6,6 +6,10 @@ bound on the other side. What must hold is what holds of other connections (`dia
 at the end of its way, nothing waits and nothing goes round. Of addresses that holds from the moment when the queue is
 there by which the other side reads them: from then on no cut, crash, stop or detached link may take it away.
 
+In part of the runs queues are pulled (``amqpCredits=0``): then no queue that is filled so may ever hold more than is
+asked for at once beside what its reader may have at hand, and one batch more where an older connection still brings
+what it was asked for.
+
 Beside that readers come and go at the end: who has left is fetched for no more.
 """
 
@@ -30,8 +34,9 @@ from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
 from entrepot.protocols.amqp.calling.federating import AddressFetching
 from entrepot.protocols.amqp.server import AmqpServerSession
-from entrepot.simulation.dialling import FETCHED, FULL, HUB, SENT, DialledRun
+from entrepot.simulation.dialling import FETCHED, FULL, HUB, LARGE_FROM, SENT, DialledRun
 from entrepot.simulation.sites import Blueprint
+from entrepot.simulation.world import Lots
 
 NEWS, TOLD = "news", "told"  # addresses: of the hub, read at who dials; of who dials, read at the hub
 KEPT: Final = "-kept"
@@ -43,7 +48,14 @@ class FetchedRun(DialledRun):
     """The run of one seed. Call `run` once, then read ``wrong`` and ``network.world``."""
 
     bounded = False
+    ceilings: dict[tuple[str, str], int]
     frame_octets_min = 2_048  # what asks for a link says a selector, and names, in one frame
+
+    def __init__(self, seed: int, *, lines: bool = False) -> None:
+        self.seed: Final = seed
+        self.ceilings = {}
+        super().__init__(seed, lines=lines)
+        self.network.ceilings = self.ceilings
 
     def _blueprint(self, name: str) -> Blueprint:
         lots = self.lots
@@ -57,11 +69,12 @@ class FetchedRun(DialledRun):
             )
             return Blueprint(config=config)
         credit = lots.one_of((1, 5, 1_000))
-        options = FetchOptions(credit=credit, credit_low=credit // 2)
+        options = FetchOptions(credit=credit, credit_low=credit // 2, large_octets=LARGE_FROM)
+        of_queues = self._pulled(name, options)
         federation = FederationEntry(
             name="f",
-            policies=(_queues(f"{FETCHED}-{name}", options), _addresses(f"{NEWS}-{name}", options)),
-            remote=(_queues(f"{SENT}-{name}", options), _addresses(f"{TOLD}-{name}", options)),
+            policies=(_queues(f"{FETCHED}-{name}", of_queues), _addresses(f"{NEWS}-{name}", options)),
+            remote=(_queues(f"{SENT}-{name}", of_queues), _addresses(f"{TOLD}-{name}", options)),
         )
         interval = lots.one_of((20, 100, 1_000)) * MILLISECOND
         entry = AmqpConnectionEntry(
@@ -76,6 +89,15 @@ class FetchedRun(DialledRun):
             policies=(PolicyEntry(pattern="#", settings={"max_deliveries": -1}),),
         )
         return Blueprint(config=config)
+
+    def _pulled(self, name: str, options: FetchOptions) -> FetchOptions:
+        """Return what holds for queues: in part of the runs they are pulled."""
+        lots = Lots(f"{self.seed}/pulling/{name}")
+        if not lots.chance(0.4):
+            return options
+        made = FetchOptions(credit=0, pull=lots.one_of((1, 3, 100)), large_octets=LARGE_FROM)
+        self.ceilings |= {(name, f"{FETCHED}-{name}"): made.pull, (HUB, f"{SENT}-{name}"): 2 * made.pull}
+        return made
 
     def _readers(self, name: str) -> list[tuple[str, str]]:
         return [
@@ -95,6 +117,11 @@ class FetchedRun(DialledRun):
 
     def _routing(self, address: str) -> int:
         return MULTICAST if address.startswith((NEWS, TOLD)) else ANYCAST
+
+    def _read(self, place: str, queue: str, prefetch: int) -> None:
+        super()._read(place, queue, prefetch)
+        if (place, queue) in self.ceilings:
+            self.ceilings[place, queue] += prefetch
 
     def _begin(self) -> None:
         """Let the brokers meet until each address is read: what was sent before would be nobody's."""

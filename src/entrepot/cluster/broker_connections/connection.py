@@ -43,6 +43,7 @@ from entrepot.protocols.amqp.calling.session import AmqpCaller, Login
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.options import AmqpOptions
 from entrepot.protocols.amqp.refusals import SIZE_EXCEEDED
+from entrepot.protocols.amqp.uri import read_option
 from entrepot.protocols.session import NEVER, Session, Shell
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 
 WAYPOINT: Final = "qpid.waypoint"  # a router takes it for the store of an address
 QUEUE: Final = "queue"
-IDLE_MS: Final = 30_000  # of silence, after which the peer is given up
+IDLE_MS: Final = 30_000  # of silence, after which the peer is given up, where the URI does not say (amqpIdleTimeout)
+PULLED: Final = ("amqpCredits", "0")
 UUID_OCTETS: Final = 16
 LOOP: Final = "this connection leads to this broker itself"
 UNWANTED: Final = "its queue is gone here"
@@ -190,10 +192,9 @@ class BrokerConnection(Driven):
 
     def greet(self, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
         """Return the session of the connection ``attempt``."""
-        options = AmqpOptions()
-        options.idle_ms = IDLE_MS
+        options = options_for(self.entry)
         own = self.entry.options
-        login = Login(own.user, own.password, bool(place.options.get("keyStorePath")))
+        login = Login(own.user, own.password, bool(place.options.get("keyStorePath")), _mechanisms(self.entry, options))
         ears = _Ears(self, attempt)
         ears.caller = AmqpCaller(shell, self.broker, options, ears, login, place.host)
         return ears.caller
@@ -530,6 +531,21 @@ class BrokerConnection(Driven):
             "duplicates": 0,
             "canary": "",
         }
+
+
+def options_for(entry: AmqpConnectionEntry) -> AmqpOptions:
+    """Return what the URI of a connection says of AMQP. Raises InvalidOption."""
+    options = AmqpOptions()
+    options.idle_ms = IDLE_MS
+    for name, text in sorted(entry.wire):  # of credits how many stands before how few
+        if (name, text) != PULLED:  # of its federation
+            read_option(options, name, text)
+    return options
+
+
+def _mechanisms(entry: AmqpConnectionEntry, options: AmqpOptions) -> list[str]:
+    """Return the mechanisms of SASL that may be used; none where the URI does not say."""
+    return options.mechanisms if any(name == "saslMechanisms" for name, _ in entry.wire) else []
 
 
 def _is_linked(connection: BrokerConnection, key: str) -> bool:

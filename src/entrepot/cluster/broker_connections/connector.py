@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
-from entrepot.cluster.broker_connections.connection import BrokerConnection
+from entrepot.cluster.broker_connections.connection import BrokerConnection, options_for
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry
 from entrepot.cluster.dialled import Perform, Say, report_at_rest
 from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.session import NEVER
 
-INTERVAL: Final = 20 * SECOND  # of supervision: the session gives up a silent peer before that
+INTERVAL: Final = 20 * SECOND  # of supervision: the session gives up a silent peer before three of these
 PATIENCE: Final = 30 * SECOND  # with a peer that does not answer, or does not let this broker in
+
+
+def _interval(entry: AmqpConnectionEntry) -> Duration:
+    """Return how often the link looks whether the peer lives: it waits longer than the session, which is told more."""
+    return max(INTERVAL, int(options_for(entry).idle_ms) * MILLISECOND // 2)
 
 
 class AmqpConnector:
@@ -37,7 +42,7 @@ class AmqpConnector:
         self.since = now
         options = LinkOptions(
             reconnect=self.entry.options.reconnection(),
-            interval=interval or INTERVAL,
+            interval=interval or _interval(self.entry),
             patience=PATIENCE,
             language="AMQP",
         )

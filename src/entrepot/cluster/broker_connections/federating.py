@@ -19,7 +19,7 @@ from entrepot.cluster.federation.options import UpstreamEntry, UpstreamOptions
 from entrepot.cluster.federation.policies import Wish
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import Destination
-from entrepot.protocols.amqp.calling.federating import AddressFetch, Fetch
+from entrepot.protocols.amqp.calling.federating import AddressFetch, Fetch, Pace
 
 
 class Federating:
@@ -68,6 +68,7 @@ class Federating:
                 if wish.policy is not None and wish.address in read:
                     continue
                 fetch = self._queue_fetch(policy, wish) if wish.policy is None else self._address_fetch(policy, wish)
+                fetch.headers = wish.headers
                 made = FetchWish(fetch)
                 found[made.key] = made
             if policy.addresses is not None:
@@ -86,7 +87,7 @@ class Federating:
         if wish.selector and lets_in:
             selector = f"({lets_in}) AND ({wish.selector})"
         where = Destination(wish.address, wish.routing, False, wish.local)
-        return Fetch(where, selector, wish.priority, policy.name, policy.options.credit, _low(policy))
+        return Fetch(where, selector, wish.priority, policy.name, _pace(policy))
 
     def _address_fetch(self, policy: FetchPolicy, wish: Wish) -> Fetch:
         said = policy.addresses
@@ -98,11 +99,12 @@ class Federating:
             "auto-delete-delay": said.auto_delete_delay_ms,
             "auto-delete-msg-count": said.auto_delete_messages,
         }
-        return AddressFetch(wish.address, there, said.max_hops, ends, policy.name, policy.options.credit, _low(policy))
+        return AddressFetch(wish.address, there, said.max_hops, ends, policy.name, _pace(policy))
 
 
-def _low(policy: FetchPolicy) -> int:
-    return min(policy.options.credit_low, policy.options.credit - 1)
+def _pace(policy: FetchPolicy) -> Pace:
+    said = policy.options
+    return Pace(said.credit, min(said.credit_low, said.credit - 1), 0 if said.credit else said.pull, said.large_octets)
 
 
 def _key(policy: FetchPolicy) -> str:

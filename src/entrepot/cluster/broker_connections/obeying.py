@@ -21,7 +21,7 @@ from entrepot.cluster.broker_connections.wanted import FetchWish, Wish
 from entrepot.cluster.dialled import Looking
 from entrepot.core.security.access import SEND
 from entrepot.protocols.amqp.calling.asking import HANDLES, Asking
-from entrepot.protocols.amqp.calling.federating import Fetch
+from entrepot.protocols.amqp.calling.federating import Fetch, Pulling
 from entrepot.protocols.amqp.calling.port import LinkOwner
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.refusals import ILLEGAL_STATE, AmqpRefused
@@ -159,6 +159,7 @@ class Obeyed(Obeying):
             "queue": fetch.where.queue,
             "policy": fetch.policy,
             "received": 0 if taking is None else int(taking.received),
+            "held_back": int(taking.holds_back()) if isinstance(taking, Pulling) else 0,
             "full": taking is not None and bool(taking.withheld) and not taking.closing,
             "why": self.refusals.why(key),
         }

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from entrepot.base.environment import MILLISECOND, SECOND, Duration
+from entrepot.base.environment import KIB, MILLISECOND, SECOND, Duration
 from entrepot.base.patterns import MIXED, matches
 from entrepot.base.settings import Options, Unit, setting
 from entrepot.base.uri import Endpoint
@@ -65,8 +65,24 @@ class MirrorOptions(Options, frozen=True):
 class FetchOptions(Options, frozen=True):
     """The properties of one policy, or of a whole ``<federation>``."""
 
-    credit: int = setting(1_000, low=1, high=1e6, artemis="amqpCredits", about="messages on their way of one queue")
+    credit: int = setting(
+        1_000, high=1e6, artemis="amqpCredits", about="messages on their way of one queue; 0: they are pulled"
+    )
     credit_low: int = setting(300, high=1e6, artemis="amqpLowCredits", about="at so many they are raised again")
+    pull: int = setting(
+        100,
+        low=1,
+        high=1e6,
+        artemis="amqpPullConsumerCredits",
+        about="of pulled ones: so many are asked for each time when the queue here is empty",
+    )
+    large_octets: int = setting(
+        100 * KIB,
+        low=0,
+        unlimited=True,
+        artemis="minLargeMessageSize",
+        about="octets of a body from which it is streamed to disk; -1: none is",
+    )
     all_messages: bool = setting(
         False, artemis="ignoreQueueConsumerFilters", about="whether more comes than the selectors here let through"
     )
@@ -131,11 +147,13 @@ class AmqpConnectionOptions(Options, frozen=True):
 class AmqpConnectionEntry(Struct, frozen=True, kw_only=True):
     """One connection of a configuration. ``places``: tried one after the other; ``mirror``: what it mirrors.
 
+    ``wire``: what the URI says of AMQP, as `read_option` of ``protocols/amqp/uri.py`` knows it.
     ``federation``: what is fetched over it, in either direction.
     """
 
     options: AmqpConnectionOptions
     places: tuple[Endpoint, ...]
+    wire: tuple[tuple[str, str], ...] = ()
     elements: tuple[Element, ...] = ()
     mirror: MirrorOptions | None = None
     federation: FederationEntry | None = None

@@ -12,6 +12,7 @@ from entrepot.base.errors import InvalidOption, Refused
 from entrepot.base.settings import Dialect
 from entrepot.cluster.broker_connections.options import FetchOptions, FetchPolicy
 from entrepot.cluster.federation.options import LOWER, AddressPolicy, Match, QueuePolicy
+from entrepot.model.headers import ADD_HEADERS, Headers, headers_of
 from entrepot.protocols.amqp.federated import OPERATION, control_message
 
 QUEUES: Final = "ADD_QUEUE_POLICY"
@@ -19,6 +20,7 @@ ADDRESSES: Final = "ADD_ADDRESS_POLICY"
 NAME: Final = "policy-name"
 PROPERTIES: Final = "policy-properties-map"
 TRANSFORMER: Final = "transformer-class-name"
+TRANSFORMER_PROPERTIES: Final = "transformer-properties-map"
 CONFIGURATION: Final = "federation-configuration"
 """The property of a control link with what holds for all policies."""
 PATTERNS_MOST: Final = 1_000
@@ -48,10 +50,16 @@ def written(policy: FetchPolicy) -> bytes:
         for key, rules in (("address-includes", addresses.includes), ("address-excludes", addresses.excludes)):
             if rules:
                 said[key] = [rule.address or "#" for rule in rules]
+    chosen = policy.queues or policy.addresses
+    if chosen is not None and chosen.headers:
+        said[TRANSFORMER] = ADD_HEADERS
+        said[TRANSFORMER_PROPERTIES] = dict(chosen.headers)
     options = policy.options
     said[PROPERTIES] = {
         "amqpCredits": str(options.credit),
         "amqpLowCredits": str(options.credit_low),
+        "amqpPullConsumerCredits": str(options.pull),
+        "minLargeMessageSize": str(options.large_octets),
         "ignoreQueueConsumerFilters": str(options.all_messages).lower(),
         "ignoreQueueConsumerPriorities": str(options.one_priority).lower(),
     }
@@ -65,8 +73,7 @@ def read(kind: str, said: Mapping[str, object], shared: FetchOptions) -> FetchPo
         raise Refused(f"{kind!r} is nothing that this broker can carry out for another one")
     if not isinstance(name, str) or not 0 < len(name) <= NAME_MOST:
         raise Refused(f"a policy has no name, or one of more than {NAME_MOST} characters")
-    if said.get(TRANSFORMER):
-        raise Refused(f"the policy {name!r} has a transformer: a Java class cannot be loaded here")
+    headers = _headers(said)
     options = options_of(said.get(PROPERTIES), shared)
     if kind == QUEUES:
         queues = QueuePolicy(
@@ -76,10 +83,13 @@ def read(kind: str, said: Mapping[str, object], shared: FetchOptions) -> FetchPo
             selectors=not options.all_messages,
             priorities=not options.one_priority,
             keeps=True,
+            headers=headers,
             includes=_pairs(said, "queue-includes"),
             excludes=_pairs(said, "queue-excludes"),
         )
         return FetchPolicy(queues=queues, options=options)
+    if not options.credit:
+        raise Refused(f"amqpCredits is 0 for {name!r}: from an address nothing would come", remedy="say 1 at least")
     addresses = AddressPolicy(
         name=name,
         max_hops=_whole(said, "max-hops", 0),
@@ -87,10 +97,23 @@ def read(kind: str, said: Mapping[str, object], shared: FetchOptions) -> FetchPo
         auto_delete_delay_ms=_whole(said, "auto-delete-delay", 0),
         auto_delete_messages=_whole(said, "auto-delete-msg-count", 0),
         diverts=said.get("enable-divert-bindings") is True,
+        headers=headers,
         includes=tuple(Match(address=text) for text in _texts(said, "address-includes")),
         excludes=tuple(Match(address=text) for text in _texts(said, "address-excludes")),
     )
     return FetchPolicy(addresses=addresses, options=options)
+
+
+def _headers(said: Mapping[str, object]) -> Headers:
+    """Return what the transformer of a policy sets. Raises Refused for one that cannot run here."""
+    name, properties = said.get(TRANSFORMER), said.get(TRANSFORMER_PROPERTIES)
+    if not name:
+        return ()
+    if properties is None:
+        properties = {}
+    if not isinstance(properties, dict):
+        raise Refused(f"{TRANSFORMER_PROPERTIES} of a policy is no map")
+    return headers_of(str(name), {str(key): _text(value) for key, value in properties.items()})
 
 
 def options_of(said: object, shared: FetchOptions) -> FetchOptions:
@@ -99,8 +122,6 @@ def options_of(said: object, shared: FetchOptions) -> FetchOptions:
         return shared
     known = FetchOptions.names(Dialect.ARTEMIS)
     texts = {key: _text(value) for key, value in said.items() if isinstance(key, str) and key in known}
-    if texts.get("amqpCredits") == "0":
-        raise Refused("amqpCredits is 0: fetching only when nothing waits here is not built", remedy="say 1 at least")
     try:
         options, _ = FetchOptions.take(texts, Dialect.ARTEMIS, base=shared)
     except InvalidOption as error:

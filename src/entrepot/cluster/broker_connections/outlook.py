@@ -17,10 +17,12 @@ from entrepot.cluster.carrying.demand import is_own
 from entrepot.cluster.carrying.parking import PARKED
 from entrepot.cluster.link import State
 from entrepot.core.mirrors.identity import MIRROR
+from entrepot.protocols.amqp.calling.federating import Pulling
 
 MOVE_BACK: Final = f"let the other side take it, then entrepot queue move {PARKED} QUEUE; or purge it"
 NO_ROOM: Final = "there is no room here, so it gets no credit"
 MORE_ROOM: Final = "consumers here, or more room: max-size-bytes of the address, the memory limit"
+CONSUME: Final = "consumers here that keep up, or amqpCredits of 1 at least"
 FROM_ADDRESS: Final = "fills it from the address of that name there"
 LOOK_THERE: Final = "look at the address there: is it made, and may the user consume?"
 
@@ -97,6 +99,8 @@ def obeyed(row: Mapping[str, Any], name: str) -> list[dict[str, object]]:
             code, remedy, text = "not-drawn", LOOK_THERE, f"{text}: {one['why']}"
         else:
             text += f"; {one['received']:,} came"
+        if one["held_back"]:
+            code, remedy, text = "full", CONSUME, f"{text}; {_held_back(one['held_back'])}"
         if one["full"]:
             code, remedy, text = "full", MORE_ROOM, f"{text}; {NO_ROOM}"
         rows.append(
@@ -162,8 +166,16 @@ def _reading(
     if taking is not None and taking.withheld:
         text += f"; {NO_ROOM}"
         remedy = MORE_ROOM
+    held_back = int(taking.holds_back()) if isinstance(taking, Pulling) else 0
+    if held_back:
+        text += f"; {_held_back(held_back)}"
+        remedy = remedy or CONSUME
     row = _told(connector, "open", "full" if remedy else "reading", text, remedy)
     return {**row, "received": received}
+
+
+def _held_back(count: int) -> str:
+    return f"it pulls (amqpCredits 0), and asks for nothing while {count:,} messages wait here"
 
 
 def _told(connector: AmqpConnector, state: str, code: str, text: str, remedy: str) -> dict[str, object]:

@@ -192,6 +192,7 @@ class CoreBridge(Driven):
             mark=b"" if entry.clustered and not entry.route else options.queue.encode(),
             route_key=ROUTE_TO + options.queue if entry.clustered and entry.route in (b"", ONWARD) else "",
             route=entry.route,
+            headers=entry.headers,
         )
         self.carrier: Final = Carrier(broker, _Ears(self), terms, broker.entropy)
         self._look: _Look | None = None

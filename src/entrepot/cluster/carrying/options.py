@@ -11,6 +11,7 @@ from entrepot.base.environment import KIB, MIB, SECOND, Duration
 from entrepot.base.settings import Unit, setting
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.terms import Supervised
+from entrepot.model.headers import Headers
 
 CONCURRENCY_MAX: Final = 1_000
 
@@ -79,6 +80,7 @@ class CoreBridgeEntry(Struct, frozen=True, kw_only=True):
     """One bridge of a configuration. ``places``: of its connectors, in their order. ``selector``: "" for none.
 
     ``group``: the name of the discovery group where its places are heard, instead; "" for none.
+    ``headers``: properties that are set on what crosses.
     ``clustered``: it is the way to another node of a cluster, and says for which of its queues each message is.
     ``route``: that queue, where it is one for all messages, by its id there (8 octets); or as `Crossing` says.
     """
@@ -89,3 +91,4 @@ class CoreBridgeEntry(Struct, frozen=True, kw_only=True):
     group: str = ""
     clustered: bool = False
     route: bytes = b""
+    headers: Headers = ()

@@ -17,6 +17,7 @@ from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.sending.flow import BLOCKED, DUPLICATE
 from entrepot.model.address import MULTICAST, Destination
+from entrepot.model.headers import set_headers
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.arriving import message_of
 from entrepot.protocols.artemis.convert import HOPS
@@ -203,6 +204,7 @@ class Arrivals:
             message.timestamp = broker.wall
         message.address = target.name
         message.origin = self._origin
+        set_headers(message, self.wish.headers)
         rare = message.need_rare()
         for key in _BETWEEN_NODES:
             message.unmark(key)

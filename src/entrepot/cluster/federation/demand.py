@@ -142,6 +142,7 @@ class Demand:
                 local=queue,
                 selector=filter_of(reader.selector) if reader.selector and policy.selectors else "",
                 priority=_priority(policy, reader, self.entry.options.priority),
+                headers=policy.headers,
             )
             self._hold(("consumer", key), wish)
 
@@ -189,6 +190,7 @@ class Demand:
                     address=address,
                     priority=entry.options.priority,
                     policy=policy,
+                    headers=policy.headers,
                 )
                 self._hold(holder, wish)
                 return  # of two policies that mean one address the first counts: there is one queue

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import Refused
@@ -28,6 +29,7 @@ from entrepot.cluster.federation.options import (
     UpstreamEntry,
     UpstreamOptions,
 )
+from entrepot.model.headers import ADD_HEADERS, headers_of
 from entrepot.protocols.artemis.primitives import (
     FACTORY,
     PARAMETER_TEXT,
@@ -72,7 +74,10 @@ def described(entry: DownstreamEntry) -> bytes:
             _write_queue_policy(target, policy)
         else:
             _write_address_policy(target, policy)
-    target.int32(0)  # transformers
+    transformed = [policy for policy in policies if policy.headers]
+    target.int32(len(transformed))
+    for policy in transformed:
+        _write_transformer(target, policy)
     target.text(options.name)
     _write_terms(target, options)
     target.int32(len(policies))
@@ -93,12 +98,21 @@ def understood(octets: bytes) -> UpstreamEntry:
 # -- written -----------------------------------------------------------------------------------------------------------
 
 
+def _write_transformer(target: PacketWriter, policy: Policy) -> None:
+    target.text(policy.name)
+    target.text(ADD_HEADERS)
+    target.int32(len(policy.headers))
+    for key, value in policy.headers:
+        target.text(key)
+        target.text(value)
+
+
 def _write_queue_policy(target: PacketWriter, policy: QueuePolicy) -> None:
     target.text(OF_QUEUES)
     target.text(policy.name)
     target.boolean(policy.federated)
     target.nullable_int32(policy.priority)
-    target.nullable_text(None)
+    target.nullable_text(policy.name if policy.headers else None)
     for matches in (policy.includes, policy.excludes):
         target.int32(len(matches))
         for match in matches:
@@ -113,7 +127,7 @@ def _write_address_policy(target: PacketWriter, policy: AddressPolicy) -> None:
     target.nullable_int64(policy.auto_delete_delay_ms)
     target.nullable_int64(policy.auto_delete_messages)
     target.int32(policy.max_hops)
-    target.nullable_text(None)
+    target.nullable_text(policy.name if policy.headers else None)
     for matches in (policy.includes, policy.excludes):
         target.int32(len(matches))
         for match in matches:
@@ -175,6 +189,7 @@ class _Reader:
         self.policies: Final[dict[str, Policy]] = {}
         self.sets: Final[dict[str, list[str]]] = {}
         self.transformed: Final[dict[str, str]] = {}  # policy -> transformer
+        self.transformers: Final[dict[str, tuple[str, dict[str, str]]]] = {}  # name -> class, properties
         self._parts = 0
 
     def upstream(self) -> UpstreamEntry:
@@ -280,9 +295,8 @@ class _Reader:
 
     def _transformer(self) -> None:
         source = self.source
-        source.text()  # its name
-        source.text()  # its class
-        self._many(lambda: (source.text(), source.text()))
+        name, class_name = source.text(), source.text()
+        self.transformers[name] = (class_name, dict(self._many(lambda: (source.text(), source.text()))))
 
     def _terms(self) -> _Terms:
         source = self.source
@@ -314,11 +328,19 @@ class _Reader:
                 left += self.sets[name]
             else:
                 raise Refused(f"there is no policy {name!r} in it")
-        for name in found:
-            if name in self.transformed:
-                what = f"its policy {name} has the transformer {self.transformed[name]}"
-                raise Refused(f"{what}: a Java class cannot be loaded here")
-        return list(found.values())
+        return [self._with_headers(policy) for policy in found.values()]
+
+    def _with_headers(self, policy: Policy) -> Policy:
+        """Return ``policy`` with what its transformer sets. Raises Refused for one that cannot run here."""
+        name = self.transformed.get(policy.name)
+        if name is None:
+            return policy
+        if name not in self.transformers:
+            raise Refused(f"its policy {policy.name} names the transformer {name}, which is not there")
+        try:
+            return replace(policy, headers=headers_of(*self.transformers[name]))
+        except Refused as error:
+            raise Refused(f"its policy {policy.name}: {error.message}", remedy=error.remedy) from None
 
 
 def _name(text: str, what: str) -> str:

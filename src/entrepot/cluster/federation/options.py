@@ -10,6 +10,7 @@ from entrepot.base.environment import SECOND, Duration
 from entrepot.base.settings import Unit, setting
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.terms import Supervised
+from entrepot.model.headers import Headers
 
 ANY_HOPS: Final = -1
 LOWER: Final = -1  # the priority-adjustment of a queue policy that says none
@@ -44,6 +45,7 @@ class QueuePolicy(Struct, frozen=True, kw_only=True):
 
     ``selectors``: only what the consumers let through is fetched. ``priorities``: those of the consumers count;
     ``keeps``: those of another federation's are kept as they are: two that count each other's would go down for ever.
+    ``headers``: properties that are set on what comes.
     """
 
     name: str
@@ -54,6 +56,7 @@ class QueuePolicy(Struct, frozen=True, kw_only=True):
     keeps: bool = False
     includes: tuple[Match, ...] = ()
     excludes: tuple[Match, ...] = ()
+    headers: Headers = ()
 
 
 class AddressPolicy(Struct, frozen=True, kw_only=True):
@@ -61,6 +64,7 @@ class AddressPolicy(Struct, frozen=True, kw_only=True):
 
     ``auto_delete``, ``auto_delete_delay_ms``, ``auto_delete_messages``: of the queue at the upstream, when nobody reads
     it any more; -1 messages: whatever waits in it. ``diverts``: a divert makes its address wanted while its target is.
+    ``headers``: properties that are set on what comes.
     """
 
     name: str
@@ -71,6 +75,7 @@ class AddressPolicy(Struct, frozen=True, kw_only=True):
     diverts: bool = False
     includes: tuple[Match, ...] = ()
     excludes: tuple[Match, ...] = ()
+    headers: Headers = ()
 
 
 class UpstreamEntry(Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from entrepot.base.patterns import MIXED, matches
 from entrepot.cluster.carrying.demand import is_own
 from entrepot.cluster.federation.options import ANY_HOPS, AddressPolicy, Match, QueuePolicy
 from entrepot.model.address import MULTICAST
+from entrepot.model.headers import Headers
 from entrepot.protocols.artemis.convert import HOPS
 
 PREFIX: Final = "federated"
@@ -23,6 +24,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     """A consumer to have at the upstream. ``queue``: what it reads there; ``address``, ``local``: where that goes here.
 
     ``local`` "": to the address, not to one queue. ``policy``: of an address, whose queue is made there if need be.
+    ``headers``: properties that are set on what comes.
     """
 
     queue: str
@@ -32,6 +34,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     selector: str = ""
     priority: int = 0
     policy: AddressPolicy | None = None
+    headers: Headers = ()
 
     @property
     def key(self) -> tuple[str, str, int]:

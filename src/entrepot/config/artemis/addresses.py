@@ -9,6 +9,7 @@ from entrepot.base.errors import InvalidSelector, Refused
 from entrepot.base.patterns import ARTEMIS, is_pattern
 from entrepot.base.settings import Dialect
 from entrepot.config.artemis.reading import PartReader
+from entrepot.config.artemis.transformers import headers_in
 from entrepot.config.model import AddressEntry, DivertEntry, PolicyEntry
 from entrepot.config.reading import Bean
 from entrepot.core.addressing.address_settings import AddressSettings
@@ -160,6 +161,7 @@ def diverts(reader: PartReader, core: Bean) -> tuple[DivertEntry, ...]:
                 exclusive=exclusive,
                 selector=selector,
                 passes=routing == "PASS",
+                headers=headers_in(reader, bean),
             )
     return tuple(found.values())
 

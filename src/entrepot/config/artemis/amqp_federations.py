@@ -13,13 +13,12 @@ from entrepot.cluster.federation.options import AddressPolicy, QueuePolicy
 from entrepot.cluster.federation.policies import may_share
 from entrepot.config.artemis.federations import matches_of, queue_policy_of
 from entrepot.config.artemis.reading import PartReader
+from entrepot.config.artemis.transformers import headers_in
 from entrepot.config.reading import Bean
 
 WITHOUT_EFFECT: Final = {
     "tunnel-core-messages": "messages of CORE cross as messages of AMQP",
-    "minLargeMessageSize": "what is large is streamed, in whatever form it comes",
     "attach-timeout": "a link that is not answered in 30 s ends the connection",
-    "amqpPullConsumerCredits": "credit is given as messages come",
     "receiverQuiesceTimeout": "a link that nobody wants ends when what came is answered",
     "queueReceiverIdleTimeout": "a link that nobody wants ends at once",
     "addressReceiverIdleTimeout": "a link that nobody wants ends at once",
@@ -28,15 +27,14 @@ WITHOUT_EFFECT: Final = {
     "amqpDrainOnTransientDeliveryErrors": "what cannot be taken now is released, and the link attached anew",
     "amqpLinkQuiesceTimeout": "a link that nobody wants ends when what came is answered",
 }
-CREDIT: Final = "amqpCredits"
 
 
-def federation_of(reader: PartReader, bean: Bean, connection: str) -> FederationEntry | None:
-    """Return the federation of a connection; what is wrong with it is a finding."""
+def federation_of(reader: PartReader, bean: Bean, connection: str, base: FetchOptions) -> FederationEntry | None:
+    """Return the federation of a connection; what is wrong with it is a finding. ``base``: what its URI says."""
     one = bean.one("federation")
     if one is None:
         return None
-    shared = _options(reader, one, FetchOptions())
+    shared = _options(reader, one, base)
     local = _policies(reader, one, "local", shared)
     remote = _policies(reader, one, "remote", shared)
     if not local and not remote:
@@ -57,8 +55,11 @@ def _policies(reader: PartReader, bean: Bean, side: str, shared: FetchOptions) -
                 continue
             options = _options(reader, each, shared)
             if kind == "queue":
-                found[kind, name] = FetchPolicy(queues=_queues(each, options), options=options)
+                found[kind, name] = FetchPolicy(queues=_queues(reader, each, options), options=options)
             else:
+                if not options.credit:
+                    what = f"amqpCredits is 0 for {name!r}: queues are pulled so, from an address nothing would come"
+                    reader.error(each, what, "write <property key='amqpCredits' value='1000'/> into this policy")
                 found[kind, name] = FetchPolicy(addresses=_addresses(reader, each), options=options)
     return tuple(found.values())
 
@@ -82,9 +83,9 @@ def _as_queues(policy: AddressPolicy) -> QueuePolicy:
     return QueuePolicy(name=policy.name, includes=policy.includes, excludes=policy.excludes)
 
 
-def _queues(bean: Bean, options: FetchOptions) -> QueuePolicy:
+def _queues(reader: PartReader, bean: Bean, options: FetchOptions) -> QueuePolicy:
     return replace(
-        queue_policy_of(bean),
+        queue_policy_of(bean, headers_in(reader, bean)),
         selectors=not options.all_messages,
         priorities=not options.one_priority,
         keeps=True,
@@ -108,6 +109,7 @@ def _addresses(reader: PartReader, bean: Bean) -> AddressPolicy:
         diverts=bool(bean.get("enable-divert-bindings", False)),
         includes=matches_of(bean, "include"),
         excludes=matches_of(bean, "exclude"),
+        headers=headers_in(reader, bean),
     )
 
 
@@ -118,8 +120,6 @@ def _options(reader: PartReader, bean: Bean, shared: FetchOptions) -> FetchOptio
         key, value = one.text("key"), one.text("value")
         if key in WITHOUT_EFFECT:
             reader.warn(one, f"the property {key} has no effect: {WITHOUT_EFFECT[key]}", "leave it out")
-        elif key == CREDIT and value.strip() == "0":
-            reader.error(one, f"{key} is 0: fetching only when nothing waits here is not built yet", "write 1 at least")
         else:
             said[key] = value
     try:

@@ -11,6 +11,7 @@ from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.carrying.options import CoreBridgeEntry, CoreBridgeOptions
 from entrepot.config.artemis.addresses import filter_of
 from entrepot.config.artemis.reading import PartReader
+from entrepot.config.artemis.transformers import headers_in
 from entrepot.config.peering import Peering
 from entrepot.config.reading import Bean
 
@@ -29,6 +30,8 @@ NO_EFFECT = (
     "netty-connect-timeout",
 )
 """Options of a connector that are about Artemis' own threads and sockets."""
+RENAMED = {"verifyHost": "verifyHostName"}
+"""Of TLS: how a connector here calls it."""
 SECRETS = ("keyStorePassword", "trustStorePassword", "keyPassword")
 
 
@@ -72,7 +75,13 @@ def _bridge(reader: PartReader, bean: Bean, peering: Peering, number: int) -> Co
     places = places_of(reader, bean, options.name, peering) if group is None else []
     if not places and not heard:
         return None
-    return CoreBridgeEntry(options=options, places=tuple(places), selector=filter_of(reader, bean), group=heard)
+    return CoreBridgeEntry(
+        options=options,
+        places=tuple(places),
+        selector=filter_of(reader, bean),
+        group=heard,
+        headers=headers_in(reader, bean),
+    )
 
 
 def heard_in(reader: PartReader, bean: Bean, reference: Bean, peering: Peering) -> str:
@@ -109,8 +118,8 @@ def places_of(reader: PartReader, bean: Bean, name: str, peering: Peering) -> li
 
 
 def effective(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those ``options`` of a place that are not about Artemis' own threads and sockets."""
-    return {key: value for key, value in options.items() if key not in NO_EFFECT}
+    """Return the ``options`` of a place that are not about Artemis' own threads and sockets, by our names."""
+    return {RENAMED.get(key, key): value for key, value in options.items() if key not in NO_EFFECT}
 
 
 def place_called(name: str, peering: Peering) -> Endpoint:

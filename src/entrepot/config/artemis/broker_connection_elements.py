@@ -6,8 +6,8 @@ from typing import Final
 
 from entrepot.base.settings import Dialect
 from entrepot.cluster.broker_connections.options import AmqpConnectionOptions, MirrorOptions
-from entrepot.config.artemis.federation_elements import NO_CLASS
-from entrepot.config.vocabulary import Does, Kind, Slot, obeyed, of_options, refused
+from entrepot.config.artemis.transformer_elements import TRANSFORMER
+from entrepot.config.vocabulary import Does, Kind, Slot, obeyed, of_options
 
 LATER: Final = "it is not built yet"
 
@@ -33,7 +33,7 @@ BROKER_CONNECTION_KINDS: Final = [
     Kind(
         "amqp-mirror",
         of_options(MirrorOptions, dialect=Dialect.ARTEMIS),
-        Slot("property", many=True, does=Does.NO_EFFECT, why="messages of CORE cross as messages of AMQP"),
+        Slot("property", ("amqp-property",), many=True),
         about="this broker mirrored into the other one: what is sent, what leaves its queues, and which there are",
     ),
     Kind(
@@ -49,28 +49,28 @@ BROKER_CONNECTION_KINDS: Final = [
     Kind(
         "amqp-queue-policy",
         obeyed("name:text priority-adjustment:number=-1 include-federated:flag=false"),
-        refused(NO_CLASS, "transformer-class-name:text"),
+        obeyed("transformer-class-name:text"),
         Slot("include", ("federation-match",), many=True),
         Slot("exclude", ("federation-match",), many=True),
         Slot("property", ("amqp-property",), many=True),
-        Slot("transformer", does=Does.REFUSED, why=NO_CLASS),
+        TRANSFORMER,
         about="a `local-queue-policy` or a `remote-queue-policy`: queues that are fetched from while they are read",
     ),
     Kind(
         "amqp-address-policy",
         obeyed("name:text auto-delete:flag=false auto-delete-delay:ms=0 auto-delete-message-count:number=0"),
         obeyed("max-hops:number=0 enable-divert-bindings:flag=false"),
-        refused(NO_CLASS, "transformer-class-name:text"),
+        obeyed("transformer-class-name:text"),
         Slot("include", ("federation-match",), many=True),
         Slot("exclude", ("federation-match",), many=True),
         Slot("property", ("amqp-property",), many=True),
-        Slot("transformer", does=Does.REFUSED, why=NO_CLASS),
+        TRANSFORMER,
         about="a `local-address-policy` or a `remote-address-policy`: addresses fetched from while a queue is bound",
     ),
     Kind(
         "amqp-property",
         obeyed("key:text value:text"),
-        about="a property of a policy, or of all; docs/amqp-connections.md says which there are",
+        about="a property of a policy, of all, or of a mirror; docs/amqp-connections.md says which there are",
     ),
     Kind(
         "amqp-link",

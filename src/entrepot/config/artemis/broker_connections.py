@@ -1,25 +1,25 @@
-"""The connections over AMQP of a ``broker.xml``, and the places that they dial (artemis.md 2.8)."""
+"""The connections over AMQP of a ``broker.xml`` (artemis.md 2.8)."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from entrepot.base.errors import InvalidOption, InvalidURI
+from entrepot.base.errors import InvalidOption
 from entrepot.base.settings import Dialect
-from entrepot.base.uri import Endpoint, parse
 from entrepot.cluster.broker_connections.options import (
     AmqpConnectionEntry,
     AmqpConnectionOptions,
     Element,
+    FetchOptions,
     MirrorOptions,
     Way,
 )
 from entrepot.config.artemis.amqp_federations import federation_of
-from entrepot.config.artemis.bridges import SECRETS, effective
+from entrepot.config.artemis.broker_connection_places import dialled
 from entrepot.config.artemis.reading import PartReader
 from entrepot.config.reading import Bean
 
-SCHEME: Final = "tcp"
+TUNNEL = "tunnel-core-messages"
 
 
 def broker_connections(reader: PartReader, core: Bean) -> tuple[AmqpConnectionEntry, ...]:
@@ -51,17 +51,37 @@ def _entry(reader: PartReader, bean: Bean) -> AmqpConnectionEntry | None:
     if not options.name:
         reader.error(bean, "a connection has no name", "operators stop and start it by its name")
         return None
-    places = _places(reader, bean)
+    found = dialled(reader, bean)
     mirror = _mirror(reader, bean)
     elements = _elements(reader, bean)
-    federation = federation_of(reader, bean, options.name)
+    _look_for_credits(reader, bean, found.wire, elements)
+    federation = federation_of(reader, bean, options.name, _fetching(found.wire))
     if not elements and mirror is None and federation is None:
         reader.warn(bean, f"the connection {options.name!r} has no link: nothing goes over it")
-    if not places:
+    if not found.places:
         return None
     return AmqpConnectionEntry(
-        options=options, places=tuple(places), elements=tuple(elements), mirror=mirror, federation=federation
+        options=options,
+        places=tuple(found.places),
+        wire=tuple(found.wire.items()),
+        elements=tuple(elements),
+        mirror=mirror,
+        federation=federation,
     )
+
+
+def _fetching(wire: dict[str, str]) -> FetchOptions:
+    """Return what the URI says of the links of a federation, where its properties say nothing."""
+    names = {"amqpMinLargeMessageSize": "minLargeMessageSize", "amqpCredits": "", "amqpLowCredits": ""}
+    known = {names[name] or name: text for name, text in wire.items() if name in names}
+    return FetchOptions.take(known, Dialect.ARTEMIS, base=FetchOptions())[0]
+
+
+def _look_for_credits(reader: PartReader, bean: Bean, wire: dict[str, str], elements: list[Element]) -> None:
+    """Find links over which nothing could come."""
+    if wire.get("amqpCredits") == "0" and any(one.way is not Way.SENDER for one in elements):
+        what = "amqpCredits is 0: nothing could come over its receivers and peers"
+        reader.error(bean, what, "write 1 at least; a <federation> pulls by a property amqpCredits of 0", "uri")
 
 
 def _mirror(reader: PartReader, bean: Bean) -> MirrorOptions | None:
@@ -69,41 +89,18 @@ def _mirror(reader: PartReader, bean: Bean) -> MirrorOptions | None:
     one = bean.one("mirror")
     if one is None:
         return None
+    for each in one.many("property"):
+        key = each.text("key")
+        if key == TUNNEL:
+            reader.note(each, f"the property {key} has no effect: messages of CORE cross as messages of AMQP")
+        else:
+            reader.error(each, f"there is no property {key!r} of a mirror", f"known: {TUNNEL}, which has no effect")
     values = {declared.name: one.get(written) for written, declared in MirrorOptions.names(Dialect.ARTEMIS).items()}
     try:
         return MirrorOptions(**{name: value for name, value in values.items() if value is not None})
     except InvalidOption as error:
         reader.error(one, error.message, error.remedy)
         return None
-
-
-def _places(reader: PartReader, bean: Bean) -> list[Endpoint]:
-    """Return where ``tcp://A:5672?OPTIONS#B:5672,C:5672`` leads; none for what leads nowhere, which is a finding.
-
-    Options are parted by ``;`` or ``&``; places behind the # have those of the first one, and their own.
-    """
-    text = bean.text("uri")
-    if not text:
-        reader.error(bean, f"the connection {bean.text('name')!r} leads nowhere", "write uri=tcp://HOST:PORT")
-        return []
-    first, _, others = text.partition("#")
-    found: list[Endpoint] = []
-    for one in (first, *(other for other in others.split(",") if other.strip())):
-        written = one.strip() if "://" in one else f"{SCHEME}://{one.strip()}"
-        address, mark, query = written.partition("?")
-        try:
-            place = parse(address + mark + query.replace(";", "&"))
-            if not isinstance(place, Endpoint) or place.scheme != SCHEME:
-                raise InvalidOption(f"{written!r} is no place of TCP", remedy="write tcp://HOST:PORT")
-        except (InvalidURI, InvalidOption) as error:
-            reader.error(bean, error.message, error.remedy, "uri")
-            return []
-        options = effective(place.options)
-        for secret in SECRETS:
-            reader.findings.hide(options.get(secret, ""))
-        shared = found[0].options if found else {}
-        found.append(Endpoint(place.scheme, host=place.host, port=place.port, options={**shared, **options}))
-    return found
 
 
 def _elements(reader: PartReader, bean: Bean) -> list[Element]:

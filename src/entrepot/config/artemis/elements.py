@@ -14,6 +14,7 @@ from entrepot.config.artemis.cluster_elements import SLOTS, cluster_kinds
 from entrepot.config.artemis.federation_elements import FEDERATION_KINDS, FEDERATIONS
 from entrepot.config.artemis.ha_elements import HA_KINDS
 from entrepot.config.artemis.router_elements import ROUTER_KINDS, ROUTERS
+from entrepot.config.artemis.transformer_elements import TRANSFORMER, TRANSFORMER_KINDS
 from entrepot.config.vocabulary import (
     Dialect,
     Does,
@@ -23,7 +24,6 @@ from entrepot.config.vocabulary import (
     obeyed,
     of_options,
     otherwise,
-    refused,
     registry,
 )
 from entrepot.core.addressing.address_settings import AddressSettings
@@ -236,9 +236,9 @@ _ADDRESSES: Final = [
         "divert",
         obeyed("name:text address:text forwarding-address:text exclusive:flag routing-type:text"),
         no_effect("a divert is known by its name", "routing-name:text"),
-        refused("a Java class cannot be loaded here", "transformer-class-name:text"),
+        obeyed("transformer-class-name:text"),
         Slot("filter", ("filter",)),
-        Slot("transformer", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+        TRANSFORMER,
         about="what is sent to one address goes to another too, or only",
     ),
     Kind(
@@ -268,9 +268,9 @@ _BRIDGES: Final = [
         no_effect("a place that does not answer is tried again like any other", "reconnect-attempts-same-node:number"),
         no_effect("calls wait as long as the connection lives", "call-failover-timeout:number"),
         no_effect("Artemis itself has dropped it", "failover-on-server-shutdown:flag"),
-        refused("a Java class cannot be loaded here", "transformer-class-name:text"),
+        obeyed("transformer-class-name:text"),
         Slot("filter", ("filter",)),
-        Slot("transformer", does=Does.REFUSED, why="a Java class cannot be loaded here"),
+        TRANSFORMER,
         Slot("static-connectors", ("static-connectors",)),
         Slot("discovery-group-ref", ("discovery-group-ref",)),
         about="a queue whose messages go to another broker",
@@ -283,6 +283,7 @@ _BETWEEN: Final = [
     *cluster_kinds(CONTENT),
     *ROUTER_KINDS,
     *FEDERATION_KINDS,
+    *TRANSFORMER_KINDS,
     *BROKER_CONNECTION_KINDS,
 ]
 

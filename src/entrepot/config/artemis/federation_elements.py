@@ -6,9 +6,7 @@ from typing import Final
 
 from entrepot.base.settings import Dialect
 from entrepot.cluster.federation.options import UpstreamOptions
-from entrepot.config.vocabulary import Does, Kind, Slot, no_effect, obeyed, of_options, refused
-
-NO_CLASS: Final = "a Java class cannot be loaded here"
+from entrepot.config.vocabulary import Kind, Slot, no_effect, obeyed, of_options
 
 FEDERATIONS: Final = Slot("federations", ("federations",))
 FEDERATION_KINDS: Final = [
@@ -26,7 +24,7 @@ FEDERATION_KINDS: Final = [
         Slot("policy-set", ("policy-set",), many=True),
         Slot("queue-policy", ("queue-policy",), many=True),
         Slot("address-policy", ("address-policy",), many=True),
-        Slot("transformer", does=Does.REFUSED, why=NO_CLASS),
+        Slot("transformer", ("transformer",), many=True),
         about="upstreams that share a name and a user, and policies that they may name",
     ),
     Kind(
@@ -62,7 +60,7 @@ FEDERATION_KINDS: Final = [
     Kind(
         "queue-policy",
         obeyed("name:text priority-adjustment:number=-1 include-federated:flag=false"),
-        refused(NO_CLASS, "transformer-ref:text"),
+        obeyed("transformer-ref:text"),
         Slot("include", ("federation-match",), many=True),
         Slot("exclude", ("federation-match",), many=True),
         about="queues that are read at the upstream while they are read here",
@@ -71,7 +69,7 @@ FEDERATION_KINDS: Final = [
         "address-policy",
         obeyed("name:text auto-delete:flag=true auto-delete-delay:ms=3600000 auto-delete-message-count:number=-1"),
         obeyed("max-hops:number=0 enable-divert-bindings:flag=false"),
-        refused(NO_CLASS, "transformer-ref:text"),
+        obeyed("transformer-ref:text"),
         Slot("include", ("federation-match",), many=True),
         Slot("exclude", ("federation-match",), many=True),
         about="addresses that are read at the upstream while queues of multicast are bound to them here",

@@ -22,8 +22,10 @@ from entrepot.cluster.federation.options import (
 from entrepot.cluster.federation.policies import may_share
 from entrepot.config.artemis.bridges import heard_in, place_called, places_of
 from entrepot.config.artemis.reading import PartReader
+from entrepot.config.artemis.transformers import headers_said
 from entrepot.config.peering import Peering
 from entrepot.config.reading import Bean
+from entrepot.model.headers import Headers
 
 Policy = QueuePolicy | AddressPolicy
 HOPS_MIN: Final = -1
@@ -105,12 +107,15 @@ class _Federation:
         self.sets: Final[dict[str, Bean]] = {}
         self.upstreams: Final[dict[str, UpstreamEntry]] = {}
         self.downstreams: Final[dict[str, DownstreamEntry]] = {}
+        self.transformers: Final[dict[str, Headers]] = {}
         self.beans: Final[dict[str, Bean]] = {}  # the elements of downstreams, by their names
 
     def read(self) -> None:
         """Find its upstreams and downstreams that can be dialled."""
+        for one in self.bean.many("transformer"):
+            self._transformer(one)
         for one in self.bean.many("queue-policy"):
-            self._name(one, queue_policy_of(one))
+            self._name(one, queue_policy_of(one, self._set_by(one)))
         for one in self.bean.many("address-policy"):
             self._name(one, self._address_policy(one))
         for one in self.bean.many("policy-set"):
@@ -132,6 +137,23 @@ class _Federation:
                 self._check_name(one, made, self.downstreams)
                 self.downstreams[made.name] = made
                 self.beans[made.name] = one
+
+    def _transformer(self, bean: Bean) -> None:
+        name = bean.text("name")
+        if not name or name in self.transformers:
+            what = f"there is a transformer {name!r} already" if name else "a transformer has no name"
+            self.reader.error(bean, what, "a policy names it by transformer-ref", "name")
+        self.transformers[name] = headers_said(self.reader, bean)
+
+    def _set_by(self, bean: Bean) -> Headers:
+        """Return what the transformer of a policy sets."""
+        name = bean.text("transformer-ref")
+        if name and name not in self.transformers:
+            known = ", ".join(self.transformers)
+            remedy = f"known: {known}" if known else "add it to the federation"
+            what = f"there is no transformer {name!r} in this federation"
+            self.reader.error(bean, what, remedy, "transformer-ref")
+        return self.transformers.get(name, ())
 
     def _check_name(self, bean: Bean, entry: UpstreamEntry, known: Mapping[str, UpstreamEntry]) -> None:
         if entry.name in known:
@@ -161,6 +183,7 @@ class _Federation:
             diverts=bool(bean.get("enable-divert-bindings", False)),
             includes=matches_of(bean, "include"),
             excludes=matches_of(bean, "exclude"),
+            headers=self._set_by(bean),
         )
 
     def _upstream(self, bean: Bean) -> UpstreamEntry | None:
@@ -254,14 +277,15 @@ def _kind(bean: Bean) -> str:
     return "an upstream" if bean.kind.name == "upstream" else "a downstream"
 
 
-def queue_policy_of(bean: Bean) -> QueuePolicy:
-    """Return a policy of queues, over whatever it is carried out."""
+def queue_policy_of(bean: Bean, headers: Headers) -> QueuePolicy:
+    """Return a policy of queues, over whatever it is carried out. ``headers``: what its transformer sets."""
     return QueuePolicy(
         name=bean.text("name"),
         priority=int(bean.get("priority-adjustment", LOWER)),
         federated=bool(bean.get("include-federated", False)),
         includes=matches_of(bean, "include"),
         excludes=matches_of(bean, "exclude"),
+        headers=headers,
     )
 
 

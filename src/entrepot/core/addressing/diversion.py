@@ -13,6 +13,7 @@ from typing import Final
 
 from entrepot.core.addressing.routing import Divert, Forward, Target
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.model.headers import Headers
 from entrepot.model.predicate import Predicate
 
 MIRROR_PREFIX: Final = "VirtualTopic.Mirror."
@@ -26,11 +27,12 @@ def divert(
     condition: Predicate | None = None,
     *,
     passes: bool = False,
+    headers: Headers = (),
 ) -> Divert:
     """Return a divert of Artemis: what matches is copied, or, ``exclusive``, goes only there; the rest is untouched.
 
     Copies go by the routing type of their destination; UNTYPED has them lose theirs and go to queues of both (STRIP),
-    ``passes`` has them keep it (PASS).
+    ``passes`` has them keep it (PASS). ``headers``: what a transformer sets on them.
     """
     made = Divert(name, address, UNTYPED)
     made.forwards = [Forward(target_of(one), condition) for one in forwards]
@@ -40,6 +42,7 @@ def divert(
     made.exclusive = exclusive
     made.keeps_unmatched = True
     made.marks = True
+    made.headers = headers
     return made
 
 

@@ -19,7 +19,9 @@ from entrepot.core.addressing.policy import Policy
 from entrepot.core.owners import connection_of
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED
+from entrepot.model.headers import Headers, set_headers
 from entrepot.model.message import Message
+from entrepot.model.origins import note_origin
 from entrepot.model.predicate import Predicate
 
 WILDCARDS: Final = ("*", "#", ">")  # of MIXED
@@ -69,7 +71,8 @@ class Divert:
     """A standing order on one address; `core/addressing/diversion.py` makes them by the rules of either family.
 
     ``routing``: the kind of sends that it listens to (UNTYPED: all). ``exclusive``: the address itself gets nothing of
-    what matched, and nothing at all unless ``keeps_unmatched``. ``marks``: copies are messages of their own.
+    what matched, and nothing at all unless ``keeps_unmatched``. ``marks``: copies are messages of their own;
+    ``headers``: properties that are set on these.
     """
 
     def __init__(self, name: str, address: str, routing: int) -> None:
@@ -80,6 +83,12 @@ class Divert:
         self.exclusive: bool = False
         self.keeps_unmatched: bool = False
         self.marks: bool = False
+        self.headers: Headers = ()
+
+    def sign(self, copy: Message, address: str, routing: int) -> None:
+        """Write on ``copy`` where its original was, which was sent by ``routing``, and what is set on copies."""
+        note_origin(copy, address, self.name, routing)
+        set_headers(copy, self.headers)
 
     def fills(self, name: str, routing: int) -> bool:
         """Return whether messages are forwarded to the queue or topic ``name``."""

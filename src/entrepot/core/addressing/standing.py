@@ -26,13 +26,17 @@ class AddressRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DivertRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A divert. ``targets``: address, routing type, queue. ``passes``: copies keep their routing type."""
+    """A divert. ``targets``: address, routing type, queue. ``passes``: copies keep their routing type.
+
+    ``headers``: properties that are set on copies.
+    """
 
     address: str
     targets: tuple[tuple[str, int, str], ...]
     exclusive: bool = False
     selector: str = ""
     passes: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 def encode_divert(order: Divert) -> bytes:
@@ -46,6 +50,7 @@ def encode_divert(order: Divert) -> bytes:
         exclusive=order.exclusive,
         selector="" if condition is None else condition.text,
         passes=first is not None and len(first.passing) > 0,
+        headers=order.headers,
     )
     return msgspec.msgpack.encode(record)
 
@@ -55,7 +60,9 @@ def decode_divert(name: str, value: bytes) -> Divert:
     record = msgspec.msgpack.decode(value, type=DivertRecord)
     condition = compile_selector(record.selector) if record.selector else None
     targets = [Destination(address, routing, False, queue) for address, routing, queue in record.targets]
-    return divert(name, record.address, targets, record.exclusive, condition, passes=record.passes)
+    return divert(
+        name, record.address, targets, record.exclusive, condition, passes=record.passes, headers=record.headers
+    )
 
 
 class Standing:

@@ -5,6 +5,7 @@ A divert that an operator made stays until he removes it, restarts included.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from entrepot.core.operators.census import Census
 from entrepot.core.operators.control import Control
 from entrepot.core.operators.listing import Arguments
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
+from entrepot.model.headers import ADD_HEADERS, Headers, headers_of
 
 KINDS: Final = {"STRIP": UNTYPED, "PASS": UNTYPED, "ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 FIELDS: Final = [
@@ -50,9 +52,9 @@ class DivertControl(Control):
             "forwardingAddress": lambda: ",".join(forward.target.name for forward in one.forwards),
             "exclusive": lambda: one.exclusive,
             "filter": lambda: _filter_of(one),
-            "transformerClassName": lambda: None,
-            "transformerProperties": dict,
-            "transformerPropertiesAsJSON": lambda: "{}",
+            "transformerClassName": lambda: ADD_HEADERS if one.headers else None,
+            "transformerProperties": lambda: dict(one.headers),
+            "transformerPropertiesAsJSON": lambda: json.dumps(dict(one.headers)),
             "retroactiveResource": lambda: False,
             "routingType": lambda: _routing_of(one),
         }
@@ -85,14 +87,25 @@ def create_divert(broker: BrokerCore, given: Arguments) -> None:
 
 def _described(name: str, address: str, exclusive: bool, said: Mapping[str, Any]) -> Divert:
     """Return the divert that ``said`` describes. Raises Refused, InvalidSelector."""
-    if said.get("transformer-class-name") or said.get("transformer-configuration"):
-        raise Refused("a divert cannot have a transformer: a Java class cannot be loaded here", remedy="leave it out")
     kind = str(said.get("routing-type") or "STRIP").upper()
     if kind not in KINDS:
         raise Refused(f"there is no routing type {kind!r} of diverts", remedy="use STRIP, PASS, ANYCAST or MULTICAST")
     condition = selector_or_none(str(said.get("filter-string") or ""))
     places = [Destination(each.strip(), KINDS[kind]) for each in str(said["forwarding-address"]).split(",")]
-    return divert(name, address, places, exclusive, condition, passes=kind == "PASS")
+    return divert(name, address, places, exclusive, condition, passes=kind == "PASS", headers=_headers(said))
+
+
+def _headers(said: Mapping[str, Any]) -> Headers:
+    """Return what a transformer sets: a class name and its properties, or, as JSON, both in one. Raises Refused."""
+    inner = said.get("transformer-configuration")
+    name, properties = said.get("transformer-class-name"), inner
+    if isinstance(inner, Mapping) and "class-name" in inner:
+        name, properties = inner["class-name"], inner.get("properties")
+    if not name:
+        return ()
+    if not isinstance(properties, Mapping):
+        properties = {}
+    return headers_of(str(name), {str(key): str(value) for key, value in properties.items()})
 
 
 def update_divert(broker: BrokerCore, given: Arguments) -> None:
@@ -106,6 +119,8 @@ def update_divert(broker: BrokerCore, given: Arguments) -> None:
     if said.get("filter-string") is None:
         said["filter-string"] = _filter_of(had)
     said.setdefault("routing-type", _routing_of(had))
+    if not said.get("transformer-class-name") and not said.get("transformer-configuration") and had.headers:
+        said["transformer-class-name"], said["transformer-configuration"] = ADD_HEADERS, dict(had.headers)
     broker.queues.follow(_described(had.name, had.address, had.exclusive, said))
 
 

@@ -52,7 +52,7 @@ from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination
 from entrepot.model.ids import NUMBERED_OCTETS
 from entrepot.model.message import Message, Rare
-from entrepot.model.origins import ORIGINAL_ID, ORIGINAL_NUMBER, note_origin
+from entrepot.model.origins import ORIGINAL_ID, ORIGINAL_NUMBER
 from entrepot.model.told import TOLD, TOLD_MULTICAST, TOLD_REMOTE, TOLD_TEMPORARY, is_temporary
 
 NO_OTHER: Final = TOLD_MULTICAST | TOLD_TEMPORARY  # where one of these is gone, no other one stands for it
@@ -450,7 +450,7 @@ class Sending(ScheduleOutlet):
         rare = made.need_rare()
         rare.identity = ""
         rare.duplicate_id = b""
-        note_origin(made, message.address, divert.name, routing)
+        divert.sign(made, message.address, routing)
         if target.routing != routing:
             made.language.route(made, target.routing)
         if target.version != self.table.version:

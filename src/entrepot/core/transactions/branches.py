@@ -284,12 +284,15 @@ class Branches(Waiter):
     # -- parts --------------------------------------------------------------------------------------------------------
 
     def need(self, key: bytes) -> Branch:
-        """Return a branch that may be ended here. Raises TransactionError; StorageError where it may be elsewhere."""
+        """Return a branch that may be ended here. Raises TransactionError where there is none.
+
+        Raises StorageError where somebody ends it now, or it may be elsewhere: to ask again.
+        """
         branch = self.prepared.get(key)
         if branch is None:
             raise TransactionError("there is no such prepared branch")
         if branch.ending:
-            raise TransactionError(f"the branch {branch.transaction.name} is being finished by another session")
+            raise StorageError(f"the branch {branch.transaction.name} is being finished by another session: ask again")
         if branch.leaving:
             name = branch.transaction.name
             raise StorageError(f"the branch {name} is on its way to another node: ask again, or there")

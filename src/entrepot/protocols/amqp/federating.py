@@ -23,7 +23,7 @@ from entrepot.core.effort import Rest
 from entrepot.core.events.facts import ADDRESS_ADDED, QUEUE_ADDED, AddressFact, Fact, Listener, QueueFact
 from entrepot.core.observing import ignore, observe
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
-from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.queue import MAYBE_DELIVERED, NONE_DELIVERED, Queue
 from entrepot.core.security.access import CONSUME, SEND
 from entrepot.model.address import MULTICAST, Destination
 from entrepot.protocols.amqp.federated import (
@@ -509,6 +509,13 @@ class Fetched(Outgoing):
             else:
                 self.federated.lacks(where.queue)
         super().took_away(why)
+
+    def seen_when(self, detach: Detach) -> i64:
+        """Return what the other broker had of what it has not settled: anything, where the link ends in the midst.
+
+        Where nobody wants it any more, it has answered first what it took.
+        """
+        return NONE_DELIVERED if detach.error is None else MAYBE_DELIVERED
 
     def detach(self, detach: Detach) -> None:
         """The other broker reads no more; the queue that is here for it alone goes."""

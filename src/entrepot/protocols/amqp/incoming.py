@@ -101,6 +101,7 @@ class Arriving(Link):
         self.parts: list[bytes] = []
         self.octets: i64 = 0
         self.large: LargeArrival | None = None
+        self.large_from: i64 = session.connection.options.large_octets  # octets of a body that is streamed; -1: none is
         self.look_at: i64 = 0  # octets at which it is looked whether the body can be streamed; -1: it cannot
 
     @property
@@ -167,7 +168,7 @@ class Arriving(Link):
         self.settled = False
         state = transfer.state
         self.transaction = state.txn_id if isinstance(state, TransactionalState) else None
-        self.look_at = self.connection.options.large_octets if self.connection.broker.journal.pages else -1
+        self.look_at = self.large_from if self.connection.broker.journal.pages else -1
 
     def _gather(self, payload: bytes, more: bool) -> None:
         large = self.large
@@ -181,10 +182,8 @@ class Arriving(Link):
             octets = b"".join(self.parts)
             self.parts = [octets]
             head = find_body(octets)
-            self.look_at = (
-                -1 if head is None and self.octets > 16 * self.connection.options.large_octets else 2 * self.octets
-            )
-            if head is not None and head.length > self.connection.options.large_octets:
+            self.look_at = -1 if head is None and self.octets > 16 * self.large_from else 2 * self.octets
+            if head is not None and head.length > self.large_from:
                 self.parts = []
                 self.octets = 0
                 self.large = LargeArrival(self.connection.broker, octets, head)

@@ -305,7 +305,7 @@ class Outgoing(Link):
         """The peer detaches it, or closes it: then a durable subscription goes."""
         session = self.session
         connection = session.connection
-        self.end(NONE_DELIVERED)
+        self.end(self.seen_when(detach))
         try:
             if detach.closed and self.durable:
                 broker = connection.broker
@@ -317,6 +317,10 @@ class Outgoing(Link):
         if self.dynamic and detach.closed:
             connection.drop_temporary(self.dynamic)
         session.confirmations.ask(Detached(self, detach.closed))
+
+    def seen_when(self, detach: Detach) -> i64:
+        """Return what the peer, which detaches the link, had been delivered of what it has not settled."""
+        return NONE_DELIVERED
 
     def took_away(self, why: str) -> None:
         """The broker ended it (its queue was deleted): tell the client."""

@@ -11,6 +11,7 @@ from entrepot.base.errors import EntrepotError, Inexpressible
 from entrepot.base.primitive import BYTE, INT, LONG, Primitive
 from entrepot.base.trace_context import TRACEPARENT
 from entrepot.model import address as names
+from entrepot.model.headers import added
 from entrepot.model.message import (
     BODY_BYTES,
     BODY_EMPTY,
@@ -133,8 +134,26 @@ def _changed(message: Message, deliveries: i64, wall: i64) -> bytes:
     if properties is not None:
         write_properties(out, properties)
         behind = sections.properties_end
+    names = [] if rare is None else added(rare)
+    if rare is not None and names:
+        properties_end = sections.properties_end if sections.properties_at >= 0 else behind
+        out.write(message.raw[behind:properties_end])
+        said: dict[str, object] = {}
+        for key, value in map_in(message.raw, sections.application_at, typed=True).items():
+            said[str(key)] = value
+        _add(said, rare, names)
+        write_table(out, APPLICATION_PROPERTIES, said, False)
+        behind = sections.application_end if sections.application_at >= 0 else properties_end
     out.write(message.raw[behind:])
     return out.getvalue()
+
+
+def _add(entries: dict[str, object], rare: Rare, names: list[str]) -> None:
+    """Put what a transformer set among the properties of a program."""
+    for name in names:
+        text = rare.annotations.get(name)
+        if text is not None:
+            entries[name] = text
 
 
 def _amended(message: Message, properties: Properties | None) -> Properties | None:
@@ -158,7 +177,10 @@ def _amended(message: Message, properties: Properties | None) -> Properties | No
 
 def _annotate(entries: dict[str, object], rare: Rare) -> None:
     """Say what the broker added."""
+    names = added(rare)
     for name, text in rare.annotations.items():
+        if name in names:
+            continue
         if name == USER or name.startswith(("AMQ_SCHEDULED_", "entrepot.")) or name == "scheduledJobId":
             continue
         key = ANNOTATED.get(name, "x-opt-" + name)
@@ -192,6 +214,8 @@ def _converted(message: Message, deliveries: i64, routing: int, identity: str, w
     for name, value in said.properties.items():
         if name not in UNSAID and name not in ("JMSXGroupID", "JMSXGroupSeq"):
             entries[name] = _sized(value)
+    if rare is not None:
+        _add(entries, rare, added(rare))
     write_table(out, APPLICATION_PROPERTIES, entries, False)
     if large:
         if said.body_kind == BODY_TEXT:

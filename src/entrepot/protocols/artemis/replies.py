@@ -114,9 +114,13 @@ def exception_of(error: EntrepotError, correlation: i64 = UNASKED) -> ExceptionR
     return ExceptionReply(code=code_of(error), text=error.message, correlation=shown)
 
 
-def branch_exception_of(error: EntrepotError) -> XaReply:
-    """Return how ``error`` is said about a step of a distributed transaction."""
+def branch_exception_of(error: EntrepotError, prepared: bool = False) -> XaReply:
+    """Return how ``error`` is said about a step of a distributed transaction.
+
+    ``prepared``: the branch is prepared, and stays so. To a coordinator XA_RMERR says that what was to be committed
+    was rolled back; XA_RMFAIL, that it has to ask again.
+    """
     result = error.result if isinstance(error, BranchRefused) else XA_RMERR
-    if not isinstance(error, BranchRefused) and error.code.startswith("ENT-4"):
+    if not isinstance(error, BranchRefused) and (prepared or error.code.startswith("ENT-4")):
         result = XA_RMFAIL
     return XaReply(error=True, code=result, text=error.message)

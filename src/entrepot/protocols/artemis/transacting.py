@@ -251,7 +251,8 @@ class Transacting:
         try:
             self._step(packet)
         except (Refused, StorageError) as error:
-            refusal = branch_exception_of(error)
+            ends = isinstance(packet, (XaCommit, XaRollback)) and key_of(packet.xid) in self.broker.branches.prepared
+            refusal = branch_exception_of(error, ends)
             replies.answer(refusal, refusal.code == XA_NOTA)  # see the head of this module
 
     def _step(self, packet: Packet) -> None:

@@ -214,8 +214,9 @@ def _describe(message: Message, said: Common, found: Properties) -> None:
     if said.type is not None:
         pairs.append(("JMSType", said.type))
     for name, value in said.properties.items():
-        if value is not None and name not in (QOS, RETAIN):
-            pairs.append((name, _written(value)))
+        if value is None or name in (QOS, RETAIN) or (rare is not None and name in rare.annotations):
+            continue  # what the broker added takes the place of what was sent
+        pairs.append((name, _written(value)))
     kept = [pair for pair in pairs if _fits(pair[0]) and _fits(pair[1])]
     if kept:
         found[USER_PROPERTY] = kept

@@ -27,7 +27,9 @@ from entrepot.protocols.openwire.elements import Throwable
 XA_NOTA: Final = -4  # no such branch
 XA_PROTO: Final = -6  # not in this state
 XA_DUPID: Final = -8  # another one has this id
-XA_RETRY: Final = 4  # try to commit again
+XA_RMFAIL: Final = -7  # nobody knows, or it is as it was: ask again
+XA_RETRY: Final = 4  # it is prepared still: try to commit again
+XA_ROLLED_BACK: Final = 101  # XA_RBCOMMFAIL: it was rolled back when it was to be committed
 
 
 class BranchRefused(TransactionError):

@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import EntrepotError, ProtocolViolation, StorageError, TransactionError
+from entrepot.base.errors import EntrepotError, ProtocolViolation, Refused, StorageError, TransactionError
 from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import State, Transaction
 from entrepot.protocols.openwire.commands import (
@@ -26,7 +26,16 @@ from entrepot.protocols.openwire.commands import (
 from entrepot.protocols.openwire.delivery import OpenWireConsumer, OpenWireSubscription
 from entrepot.protocols.openwire.frames import Structure
 from entrepot.protocols.openwire.ids import TransactionStep, text_of
-from entrepot.protocols.openwire.refusals import XA_DUPID, XA_NOTA, XA_PROTO, XA_RETRY, BranchRefused, branch_key
+from entrepot.protocols.openwire.refusals import (
+    XA_DUPID,
+    XA_NOTA,
+    XA_PROTO,
+    XA_RETRY,
+    XA_RMFAIL,
+    XA_ROLLED_BACK,
+    BranchRefused,
+    branch_key,
+)
 from entrepot.protocols.openwire.replies import Replies, Reply
 from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.serving.transactions import Transactions
@@ -167,8 +176,11 @@ class Transacting:
             debt.repay()
         transaction_id = command.transaction_id
         if isinstance(transaction_id, XATransactionId):
-            if isinstance(error, StorageError) and command.type == int(TransactionStep.COMMIT_TWO_PHASE):
-                return BranchRefused(error.message, XA_RETRY)
+            if isinstance(error, StorageError):
+                retry = command.type == int(TransactionStep.COMMIT_TWO_PHASE)
+                return BranchRefused(error.message, XA_RETRY if retry else XA_RMFAIL)
+            if isinstance(error, Refused) and command.type == int(TransactionStep.COMMIT_ONE_PHASE):
+                return BranchRefused(error.message, XA_ROLLED_BACK)
             prepared = branch_key(transaction_id) in self.session.broker.branches.prepared
             if isinstance(error, TransactionError) and prepared and command.type == int(TransactionStep.PREPARE):
                 return BranchRefused(error.message, XA_DUPID)
@@ -272,7 +284,10 @@ class Transacting:
         if isinstance(transaction_id, XATransactionId):
             key = branch_key(transaction_id)
             if key in self.session.broker.branches.prepared:
-                self._end_branch(command, key)
+                try:
+                    self._end_branch(command, key)
+                except StorageError as error:
+                    raise self._undone(command, None, error) from error
                 return
         transaction = self.known(transaction_id)
         del self.transactions.open[transaction_id]

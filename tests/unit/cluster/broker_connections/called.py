@@ -43,6 +43,7 @@ class Called(Dialling):
         start: bool = True,
         mirror: MirrorOptions | None = None,
         federation: FederationEntry | None = None,
+        wire: tuple[tuple[str, str], ...] = (),
         **options: Any,
     ) -> None:
         super().__init__()
@@ -52,7 +53,7 @@ class Called(Dialling):
         self.said_there: list[str] = []
         made = AmqpConnectionOptions(**{"name": "A", "retry_interval": SECOND, **options})
         self.entry = AmqpConnectionEntry(
-            options=made, places=(PLACE,), elements=elements, mirror=mirror, federation=federation
+            options=made, places=(PLACE,), wire=wire, elements=elements, mirror=mirror, federation=federation
         )
         self.connector = AmqpConnector(self.entry)
         for queue in queues:

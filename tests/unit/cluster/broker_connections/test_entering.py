@@ -33,7 +33,7 @@ from entrepot.protocols.amqp.performatives import (
 )
 
 from ..cables import End
-from .called import TO_Q, Called
+from .called import FROM_Q, TO_Q, Called
 
 PEER_Q = Element(way=Way.PEER, queue="Q")
 HANDLE = 7  # the peer's own
@@ -122,6 +122,23 @@ def test_it_says_who_it_is_by_the_best_mechanism() -> None:
         strange.octets(header(PROTOCOL_SASL))
         strange.say(SaslMechanisms(sasl_server_mechanisms=offered), sasl=True)
         assert [getattr(one, "mechanism", "") for one in strange.said] == [chosen]
+
+
+def test_the_uri_may_name_the_mechanisms() -> None:
+    strange = Strange(TO_Q, start=False, wire=(("saslMechanisms", "PLAIN"),), user="u", password="p")
+    strange.octets(header(PROTOCOL_SASL))
+    strange.say(SaslMechanisms(sasl_server_mechanisms=["SCRAM-SHA-256", "PLAIN"]), sasl=True)
+    assert [getattr(one, "mechanism", "") for one in strange.said] == ["PLAIN"]
+
+
+def test_the_uri_says_how_much_may_come() -> None:
+    wire = (("amqpCredits", "7"), ("amqpIdleTimeout", "9000"), ("maxAmqpFrameSize", "4096"))
+    strange = Strange(FROM_Q, wire=wire)
+    (opened,) = [one for one in strange.said if isinstance(one, Open)]
+    assert (opened.idle_time_out, opened.max_frame_size) == (4_500, 4_096)
+    (asked,) = [one for one in strange.said if isinstance(one, Attach)]
+    strange.say(Attach(name=asked.name, handle=HANDLE, source=Source(address="Q"), target=Target(address="Q")))
+    assert [one.link_credit for one in strange.said if isinstance(one, Flow) and one.handle >= 0] == [7]
 
 
 @pytest.mark.parametrize(

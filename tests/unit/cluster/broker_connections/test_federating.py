@@ -7,6 +7,7 @@ from typing import Any
 from entrepot.cluster.broker_connections.answers import Refusals
 from entrepot.cluster.broker_connections.federating import Federating
 from entrepot.cluster.broker_connections.options import FederationEntry, FetchOptions, FetchPolicy
+from entrepot.cluster.broker_connections.outlook import outlook
 from entrepot.cluster.broker_connections.wanted import Wish
 from entrepot.cluster.federation.options import Match, QueuePolicy
 from entrepot.core.broker import selector_or_none
@@ -18,9 +19,9 @@ from ..carrying.crossed import Taker
 from .called import Called, body_in
 
 
-def policy(name: str = "p", *, credit: int = 1_000, **said: Any) -> FetchPolicy:
+def policy(name: str = "p", *, credit: int = 1_000, pull: int = 100, **said: Any) -> FetchPolicy:
     made = QueuePolicy(name=name, **{"includes": (Match(address="Q"),), "keeps": True, "priorities": False, **said})
-    return FetchPolicy(queues=made, options=FetchOptions(credit=credit, credit_low=credit // 2))
+    return FetchPolicy(queues=made, options=FetchOptions(credit=credit, credit_low=credit // 2, pull=pull))
 
 
 class Federated(Called):
@@ -36,9 +37,12 @@ class Federated(Called):
         self.far.broker.addresses.queues.need(names.parse_one(queue, names.ANYCAST))
         self.run()
 
-    def read(self, rig: Rig | None = None, queue: str = "Q") -> Taker:
+    def read(self, rig: Rig | None = None, queue: str = "Q", *, prefetch: int = 0) -> Taker:
         owner = rig or self.near
         taker = Taker(owner, queue)
+        if prefetch:
+            taker.tracked = True
+            taker.prefetch = prefetch
         owner.broker.subscribe(taker)
         taker.window.reopen()
         self.pass_ms(10)
@@ -135,6 +139,44 @@ def test_no_more_is_on_its_way_than_the_credit_says() -> None:
     pair.send(*"abcde", rig=pair.far)
     pair.pass_ms(10)
     assert bodies(taker) == list("abcde")
+
+
+def settle(pair: Federated, taker: Taker) -> None:
+    """Let the reader acknowledge the message that it has, and take another one."""
+    (consumer,) = pair.near.queue("Q").roster.consumers
+    (number,) = consumer.in_flight
+    assert pair.near.queue("Q").settle(consumer, number)
+    taker.window.reopen()
+    pair.run()
+
+
+def test_what_is_pulled_comes_when_nothing_waits_here() -> None:
+    pair = Federated(policy(credit=0, pull=2))
+    pair.send("own", "more")
+    pair.send(*"abcde", rig=pair.far)
+    taker = pair.read(prefetch=1)
+    pair.pass_ms(5_000)
+    assert bodies(taker) == ["own"]
+    (told,) = outlook(pair.connector, "Q", now=int(pair.near.now))
+    assert told["code"] == "full"
+    assert "it pulls (amqpCredits 0), and asks for nothing while 1 messages wait here" in str(told["text"])
+    settle(pair, taker)
+    assert bodies(taker) == ["own", "more"], "what waits here comes first"
+    pair.pass_ms(1_100)
+    assert (pair.waiting(), pair.waiting(rig=pair.far)) == (3, 3), "nothing waited here but what is at hand"
+    settle(pair, taker)
+    pair.pass_ms(5_000)
+    assert bodies(taker)[-1] == "a"
+    assert (pair.waiting(), pair.waiting(rig=pair.far)) == (2, 3), "one waits"
+    settle(pair, taker)
+    pair.pass_ms(1_100)
+    assert bodies(taker)[-1] == "b"
+    assert (pair.waiting(), pair.waiting(rig=pair.far)) == (3, 1)
+    for _ in range(4):
+        settle(pair, taker)
+        pair.pass_ms(1_100)
+    assert bodies(taker) == ["own", "more", *"abcde"]
+    assert pair.waiting(rig=pair.far) == 0
 
 
 def test_what_another_federation_reads_here_counts_where_it_is_said() -> None:

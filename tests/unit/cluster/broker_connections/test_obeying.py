@@ -161,12 +161,36 @@ def test_what_is_carried_out_is_seen() -> None:
     (cable,) = world.cables.values()
     (row,) = cable.far.session.mirrors()  # type: ignore[union-attr]
     assert (row["kind"], row["connector"], row["received"]) == ("federation", "F", 1)
-    assert row["fetches"] == [{"address": "Q", "queue": "Q", "policy": "p", "received": 1, "full": False, "why": ""}]
+    fetched = {"address": "Q", "queue": "Q", "policy": "p", "received": 1, "full": False, "why": "", "held_back": 0}
+    assert row["fetches"] == [fetched]
     assert any("its policy p is carried out here" in said for said in world.said_there)
     (told,) = obeyed(row, "Q")
     who = world.near.broker.ids.node.uuid_text
     assert told["text"] == f"a policy of the broker {who}, p, fetches Q from it; 1 came"
     assert obeyed(row, "other") == []
+
+
+def test_what_is_ordered_may_be_pulled() -> None:
+    world = World(remote=(queues(credit=0),))
+    world.send("own", "more", rig=world.far)
+    taker = Taker(world.far, "Q")
+    taker.tracked = True
+    taker.prefetch = 1
+    world.far.broker.subscribe(taker)
+    taker.window.reopen()
+    world.send("a")
+    world.pass_ms(5_000)
+    assert bodies(taker) == ["own"]
+    (cable,) = world.cables.values()
+    (row,) = cable.far.session.mirrors()  # type: ignore[union-attr]
+    (told,) = obeyed(row, "Q")
+    assert (told["code"], "asks for nothing while 1 messages" in str(told["text"])) == ("full", True)
+    (consumer,) = world.far.queue("Q").roster.consumers
+    for _ in range(2):
+        assert world.far.queue("Q").settle(consumer, next(iter(consumer.in_flight)))
+        taker.window.reopen()
+        world.pass_ms(1_100)
+    assert bodies(taker) == ["own", "more", "a"]
 
 
 def test_why_an_address_is_not_fetched_is_seen_on_either_side() -> None:

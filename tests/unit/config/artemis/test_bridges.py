@@ -67,8 +67,14 @@ def test_a_bridge_is_the_user_of_the_cluster_unless_it_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("inside", "what"),
     [
-        (f"<queue-name>Q</queue-name>{STATIC}<transformer><class-name>x</class-name></transformer>", "<transformer>"),
-        (f"<queue-name>Q</queue-name>{STATIC}<transformer-class-name>x</transformer-class-name>", "transformer-class"),
+        (
+            f"<queue-name>Q</queue-name>{STATIC}<transformer><class-name>x</class-name></transformer>",
+            "the transformer x cannot",
+        ),
+        (
+            f"<queue-name>Q</queue-name>{STATIC}<transformer-class-name>x</transformer-class-name>",
+            "the transformer x cannot",
+        ),
         ("<queue-name>Q</queue-name>", "the bridge 'b' leads nowhere"),
         (STATIC, "the bridge 'b' takes from no queue"),
         (f"<queue-name>Q</queue-name>{STATIC.replace('far', 'x')}", "there is no connector 'x'"),

@@ -5,17 +5,35 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.environment import MILLISECOND, SECOND
+from entrepot.cluster.broker_connections.connection import options_for
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, Element, FetchOptions, MirrorOptions, Way
 from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy
+from entrepot.config.artemis import broker_connection_places
 from entrepot.config.artemis.amqp_federations import WITHOUT_EFFECT
 from entrepot.config.findings import Severity
 from entrepot.config.model import BrokerConfig, changes
+from entrepot.io.options import TAKERS
 
 from .test_artemis import document, errors, read, said
 
 SENDER = '<sender queue-name="Q"/>'
 
 
+OF_ARTEMIS = """
+activemqServerName sslEnabled httpEnabled httpClientIdleTime httpClientIdleScanPeriod httpRequiresSessionId
+httpUpgradeEnabled httpUpgradeEndpoint useServlet servletPath useNio useNioGlobalWorkerPool useEpoll useKQueue
+useGlobalWorkerPool localAddress localPort keyStoreProvider keyStoreType keyStorePath keyStorePassword keyStoreAlias
+trustStoreProvider trustStoreType trustStorePath trustStorePassword enabledCipherSuites enabledProtocols verifyHost
+trustAll forceSSLParameters sniHost tcpNoDelay tcpSendBufferSize tcpReceiveBufferSize writeBufferHighWaterMark
+writeBufferLowWaterMark nioRemotingThreads remotingThreads batchDelay socksEnabled socksHost socksPort socksVersion
+socksUsername socksPassword socksRemoteDNS connect-timeout-millis useDefaultSslContext sslProvider
+trustManagerFactoryPlugin handshake-timeout crlPath
+amqpMinLargeMessageSize amqpCredits amqpLowCredits amqpDuplicateDetection amqpIdleTimeout directDeliver pubSubPrefix
+maxFrameSize saslMechanisms saslLoginConfigScope anycastPrefix multicastPrefix initialRemoteMaxFrameSize
+amqpUseModifiedForTransientDeliveryErrors amqpTreatRejectAsUnmodifiedDeliveryFailed ackManagerFlushTimeout
+mirrorMaxPendingAcks
+"""
+"""What a connector of Artemis 2.42 allows, and what its AMQP has setters for."""
 POLICY = '<local-queue-policy name="p"><include address-match="Q.#"/></local-queue-policy>'
 
 
@@ -74,8 +92,65 @@ def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -
     uri = "tcp://a:5671?sslEnabled=true;trustStorePath=/t.pem;tcpNoDelay=true#b:5672,tcp://c:5673?verifyHost=false"
     places = entry(attributes=f'uri="{uri}" name="A"').places
     assert [(place.host, place.port) for place in places] == [("a", 5671), ("b", 5672), ("c", 5673)]
-    assert places[1].options == {"sslEnabled": "true", "trustStorePath": "/t.pem"}
-    assert places[2].options["verifyHost"] == "false"
+    assert places[1].options == {"sslEnabled": "true", "trustStorePath": "/t.pem", "tcpNoDelay": "true"}
+    assert places[2].options["verifyHostName"] == "false"
+
+
+def test_the_uri_says_what_amqp_does_at_each_place() -> None:
+    said_of = "amqpCredits=20;amqpLowCredits=19;amqpMinLargeMessageSize=7;amqpIdleTimeout=9000;maxFrameSize=4096"
+    uri = f"tcp://a:1?{said_of};saslMechanisms=PLAIN;connect-timeout-millis=700#b:2"
+    found = entry(SENDER + fed(POLICY), attributes=f'uri="{uri}" name="A"')
+    assert [place.options for place in found.places] == [{"connectionTimeout": "700"}] * 2
+    options = options_for(found)
+    assert (options.credit, options.credit_low, options.large_octets) == (20, 19, 7)
+    assert (options.idle_ms, options.frame_octets_max, options.mechanisms) == (9_000, 4_096, ["PLAIN"])
+    assert found.federation is not None
+    assert found.federation.policies[0].options == FetchOptions(credit=20, credit_low=19, large_octets=7)
+    plain = options_for(entry())
+    assert (plain.credit, plain.idle_ms, plain.mechanisms) == (1_000, 30_000, ["PLAIN", "ANONYMOUS"])
+
+
+def test_credits_of_0_pull_queues_of_a_federation() -> None:
+    found = entry(fed(POLICY), attributes='uri="tcp://a?amqpCredits=0" name="A"')
+    assert options_for(found).credit == 1_000, "its other links are as usual"
+    assert found.federation is not None
+    assert found.federation.policies[0].options == FetchOptions(credit=0)
+    inside = '<property key="amqpCredits" value="0"/><property key="amqpPullConsumerCredits" value="7"/>'
+    found = entry(
+        fed(
+            inside + POLICY + '<local-address-policy name="a"><property key="amqpCredits" value="9"/>'
+            "</local-address-policy>"
+        )
+    )
+    assert found.federation is not None
+    assert [one.options for one in found.federation.policies] == [
+        FetchOptions(credit=0, pull=7),
+        FetchOptions(credit=9, pull=7),
+    ]
+
+
+@pytest.mark.parametrize("name", broker_connection_places.WITHOUT_EFFECT)
+def test_an_option_of_the_uri_without_effect_is_said(name: str) -> None:
+    reading = read(document(text(attributes=f'uri="tcp://a?{name}=1" name="A"')))
+    why = broker_connection_places.WITHOUT_EFFECT[name]
+    assert f"the option {name} of the URI has no effect: {why}" in said(reading, Severity.WARNING)
+
+
+@pytest.mark.parametrize("name", [*broker_connection_places.REFUSED, "usemaskedpassword"])
+def test_an_option_of_the_uri_that_cannot_be_obeyed_is_refused(name: str) -> None:
+    (error,) = errors(text(attributes=f'uri="tcp://a?{name}=1" name="A"'))
+    assert f"the option {name} is refused: " in error
+
+
+def test_every_option_that_artemis_has_is_known() -> None:
+    known = {
+        *broker_connection_places.OF_AMQP,
+        *broker_connection_places.WITHOUT_EFFECT,
+        *broker_connection_places.REFUSED,
+        *broker_connection_places.CALLED,
+        *TAKERS,
+    }
+    assert [name for name in OF_ARTEMIS.split() if name not in known] == []
 
 
 @pytest.mark.parametrize(
@@ -94,7 +169,13 @@ def test_alternates_stand_behind_a_number_sign_with_the_options_of_the_first() -
         (text(fed("<remote-address-policy name='r'><include queue-match='q'/></remote-address-policy>")), "no queues"),
         (text(fed("<local-queue-policy/>")), "a policy has no name"),
         (text(fed(POLICY + POLICY)), "there is a policy 'p' already"),
-        (text(fed('<property key="amqpCredits" value="0"/>' + POLICY)), "amqpCredits is 0"),
+        (text(fed('<property key="amqpCredits" value="0"/><local-address-policy name="r"/>')), "amqpCredits is 0 for"),
+        (text('<receiver queue-name="q"/>', 'uri="tcp://a?amqpCredits=0" name="A"'), "amqpCredits is 0: nothing could"),
+        (text(attributes='uri="tcp://a?amqpCredits=x" name="A"'), "amqpCredits"),
+        (text(attributes='uri="tcp://a?amqpIdleTimeout=0" name="A"'), "amqpIdleTimeout is 0"),
+        (text(attributes='uri="tcp://a?saslMechanisms=XOAUTH2" name="A"'), "'XOAUTH2' of SASL is not known"),
+        (text(attributes='uri="tcp://a#b?amqpCredits=3" name="A"'), "amqpCredits behind the #"),
+        (text('<mirror><property key="colour" value="red"/></mirror>'), "there is no property 'colour' of a mirror"),
         (text(fed('<property key="colour" value="red"/>' + POLICY)), "there is no property 'colour'"),
         (text('<bridge name="b"/>'), "<bridge> is refused: it is not built yet"),
         (text().replace("</broker-connections>", "") + text().replace("<broker-connections>", ""), "already"),

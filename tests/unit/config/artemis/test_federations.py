@@ -143,7 +143,8 @@ def test_a_discovery_group() -> None:
         ('<queue-policy name="A"/>', "there is a policy 'A' already"),
         ('<address-policy name="B"><include queue-match="x"/></address-policy>', "an address policy knows no queues"),
         ('<address-policy name="B" max-hops="-2"/>', "max-hops is -2"),
-        ('<queue-policy name="B" transformer-ref="t"/>', "Java class"),
+        ('<queue-policy name="B" transformer-ref="t"/>', "there is no transformer 't'"),
+        ("<transformer><class-name>x.Y</class-name></transformer>", "a transformer has no name"),
         ('<transformer name="t"><class-name>x.Y</class-name></transformer>', "Java class"),
         (
             '<downstream name="D"><upstream-connector-ref>far</upstream-connector-ref></downstream>',

@@ -16,6 +16,7 @@ from entrepot.core.operators.controls import control
 from entrepot.core.operators.tables import LOOKED_A_STEP
 from entrepot.model.address import ANYCAST, MULTICAST, parse
 from entrepot.model.connected import ConnectionView, SessionView
+from entrepot.model.headers import ADD_HEADERS
 from kit import Rig
 from steps import stepped, usual
 
@@ -243,6 +244,15 @@ def test_diverts_come_and_go(rig: Rig, office: Office) -> None:
     assert "AMQ229012: No binding for divert d" in fail(rig, office, BROKER, "destroyDivert", "d")
     wrong = '{"name": "e", "address": "a", "forwarding-address": "b", "transformer-class-name": "X"}'
     assert "transformer" in fail(rig, office, BROKER, "createDivert", wrong)
+    right = {
+        "name": "e", "address": "e", "forwarding-address": "to",
+        "transformer-configuration": {"class-name": ADD_HEADERS, "properties": {"colour": "red"}},
+    }  # fmt: skip
+    do(rig, office, BROKER, "createDivert", json.dumps(right))
+    message = rig.message("x", "e", properties={"colour": "blue", "n": 1})
+    rig.broker.send(message, rig.broker.target(parse("e")))
+    (made,) = [one for one in rig.queue("to").backlog.references() if one.message.fact("n") == 1][-1:]
+    assert (made.message.fact("colour"), message.fact("colour")) == ("red", "blue")
 
 
 def test_messages_expire_when_they_are_told_to() -> None:

@@ -20,6 +20,7 @@ from entrepot.core.security.directory import Directory, Subject, User
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.journal.limits import NO_LIMIT, SHARE
 from entrepot.model.address import ANYCAST, MULTICAST, UNTYPED, Destination, parse, parse_one
+from entrepot.model.headers import ADD_HEADERS
 from entrepot.protocols.session import Shell
 from entrepot.protocols.stomp.frames import Frame, FrameParser, encode_frame
 from entrepot.protocols.stomp.options import StompOptions
@@ -608,8 +609,13 @@ def test_a_divert_is_changed_where_artemis_lets_it(rig: Rig) -> None:
     assert operator.do("broker", "listDivertNames") == ["d"]
     assert "AMQ229012" in operator.fail("broker", "updateDivert", "none", "c", None, None, None, None)
     assert "transformer" in operator.fail("broker", "updateDivert", "d", "c", None, "com.example.T", None, None)
+    operator.do("broker", "updateDivert", "d", None, None, ADD_HEADERS, {"colour": "red"}, None)
+    operator.do("broker", "updateDivert", "d", "e", None, None, None, None)
     rig.restart()
-    assert control(rig.broker, Census(), "divert.d").get("filter") == "x = 2"
+    after = control(rig.broker, Census(), "divert.d")
+    assert after.get("filter") == "x = 2"
+    assert (after.get("transformerClassName"), after.get("transformerProperties")) == (ADD_HEADERS, {"colour": "red"})
+    assert after.get("transformerPropertiesAsJSON") == '{"colour": "red"}'
 
 
 def test_duplicate_ids_of_an_address_are_counted_and_forgotten(rig: Rig) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.base.errors import TransactionError
+from entrepot.base.errors import StorageError
 from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import parse
@@ -113,7 +113,7 @@ def test_another_session_cannot_end_what_is_being_ended() -> None:
     rig = rig_with()
     done(rig, preparing(rig))
     work = ending(rig, "commit")
-    with pytest.raises(TransactionError, match="being finished"):
+    with pytest.raises(StorageError, match="being finished"):
         rig.broker.branches.roll_back(KEY)
     done(rig, work)
     assert counts(rig) == left("commit")

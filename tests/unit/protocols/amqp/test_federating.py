@@ -7,7 +7,7 @@ import pytest
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.model.address import ANYCAST, Destination
 from entrepot.protocols.amqp import performatives as said
-from entrepot.protocols.amqp.calling.federating import Fetch
+from entrepot.protocols.amqp.calling.federating import Fetch, Pace
 from entrepot.protocols.amqp.federated import (
     ADDRESS_NAME,
     CONTROL,
@@ -205,7 +205,7 @@ def test_who_may_not_send_to_the_federation_may_not_federate() -> None:
 
 
 def test_a_selector_is_a_filter_of_the_source() -> None:
-    source = Fetch(Destination("A", ANYCAST, False, "Q"), "x = 1", -1, "p", 10, 3).source([])
+    source = Fetch(Destination("A", ANYCAST, False, "Q"), "x = 1", -1, "p", Pace(10, 3, 0, -1)).source([])
     assert source.address == "A::Q"
     selector = filters_of(source).selector
     assert selector is not None

@@ -465,6 +465,17 @@ def test_a_branch_whose_end_a_full_disk_did_not_take_is_not_said_to_be_gone(hub:
     assert rig.broker.branches.prepared == {}
 
 
+@pytest.mark.parametrize("end", [XaCommit(xid=XID), XaRollback(xid=XID)], ids=["commit", "rollback"])
+def test_a_branch_that_another_session_ends_now_is_not_said_to_be_rolled_back(hub: Hub, end: Packet) -> None:
+    """XA_RMERR of a commit says that it was; XA_RMFAIL has the coordinator ask again."""
+    client = given(hub, owner="somebody")
+    (branch,) = hub.rig.broker.branches.prepared.values()
+    branch.ending = True
+    answer = client.ask(end, XaReply)
+    assert (answer.error, int(answer.code)) == (True, XA_RMFAIL)
+    assert list(hub.rig.broker.branches.prepared.values()) == [branch]
+
+
 def test_a_look_for_branches_that_the_disk_does_not_answer_for_is_refused(hub: Hub) -> None:
     client = given(hub, owner="somebody")
     assert hub.rig.disk is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from entrepot.base.errors import StorageFull
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.operators.management import install
 from entrepot.core.security.access import ADMIN, EVERYTHING, READ, WRITE, Rule
@@ -299,6 +300,44 @@ def test_a_branch_that_is_prepared_again_is_a_repetition_or_refused(hub: Hub) ->
     hub.rig.restart("kill")
     assert hub.rig.broker.table.queues["shop.a"].count == 2
     assert hub.rig.journal.usage().messages == 2
+
+
+def code_of(answer: Response) -> int:
+    """Return the code of XA that an answer says."""
+    assert isinstance(answer, ExceptionResponse), answer
+    assert answer.exception is not None
+    assert answer.exception.class_name == "javax.transaction.xa.XAException"
+    return int((answer.exception.message or "").rpartition(" xaErrorCode:")[2])
+
+
+@pytest.mark.parametrize("end", [TransactionStep.COMMIT_TWO_PHASE, TransactionStep.ROLLBACK, TransactionStep.FORGET])
+def test_a_branch_that_another_session_ends_now_is_neither_done_nor_undone(hub: Hub, end: TransactionStep) -> None:
+    app = enter(hub)
+    assert isinstance(prepare(app, "x"), IntegerResponse)
+    (branch,) = hub.rig.broker.branches.prepared.values()
+    branch.ending = True
+    assert code_of(step(app, end)) == (4 if end is TransactionStep.COMMIT_TWO_PHASE else -7)
+    assert list(hub.rig.broker.branches.prepared.values()) == [branch]
+    branch.ending = False
+    assert type(step(app, end)) is Response
+
+
+def test_a_full_disk_keeps_a_branch_prepared_and_rolls_back_what_was_to_be_committed_at_once(hub: Hub) -> None:
+    app = enter(hub)
+    assert isinstance(prepare(app, "x"), IntegerResponse)
+    hub.rig.journal.tight(StorageFull("no space"))
+    assert code_of(step(app, TransactionStep.COMMIT_TWO_PHASE)) == 4
+    assert branches(app) == [BRANCH]
+    hub.rig.journal.relieved()
+    assert type(step(app, TransactionStep.COMMIT_TWO_PHASE)) is Response
+    assert hub.rig.broker.table.queues["shop.a"].count == 1
+    step(app, TransactionStep.BEGIN)
+    app.ask(app.text(ActiveMQQueue("shop.a"), "y", persistent=True, transaction=BRANCH, sequence=7))
+    hub.rig.journal.tight(StorageFull("no space"))
+    assert code_of(step(app, TransactionStep.COMMIT_ONE_PHASE)) == 101
+    hub.rig.journal.relieved()
+    assert code_of(step(app, TransactionStep.COMMIT_ONE_PHASE)) == -4, "it is gone"
+    assert hub.rig.broker.table.queues["shop.a"].count == 1
 
 
 def test_what_comes_behind_connection_info_waits_until_the_password_was_looked_at(hub: Hub) -> None:

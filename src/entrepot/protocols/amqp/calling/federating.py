@@ -7,8 +7,11 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from entrepot.base.environment import MILLISECOND, SECOND
 from entrepot.base.errors import InvalidDestination
+from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
+from entrepot.model.headers import Headers, set_headers
 from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.port import CallerPort
 from entrepot.protocols.amqp.calling.sending import Sending
@@ -42,6 +45,8 @@ FILTER: Final = "jms-selector"
 LOCAL: Final = "no-local"
 DETACHED: Final = "link-detach"
 HOPS_MOST: Final = (1 << 31) - 1
+LOOK_MIN: Final = 10 * MILLISECOND  # between two looks whether a queue is empty; each pause is twice the one before
+LOOK_MAX: Final = SECOND
 
 
 class ControlSending(Sending):
@@ -138,19 +143,30 @@ class EventsSending(Sending):
             telling.end()
 
 
-class Fetch:
-    """What is read there: messages of ``where`` that ``selector`` lets through, and as which reader of that queue.
+class Pace:
+    """How fast a link takes what it reads: with ``credit`` messages on their way at the most, raised again at ``low``.
 
-    ``credit``: messages on their way at the most; it is raised again at ``low``.
+    ``pull``, where it is not 0: the link pulls so many at a time, and ``credit`` and ``low`` do not count.
+    ``large_octets``: from which a body is streamed to disk; -1: none is.
     """
 
-    def __init__(self, where: Destination, selector: str, priority: int, policy: str, credit: int, low: int) -> None:
+    def __init__(self, credit: i64, low: i64, pull: i64, large_octets: i64) -> None:
+        self.credit: i64 = credit
+        self.low: i64 = low
+        self.pull: i64 = pull
+        self.large_octets: i64 = large_octets
+
+
+class Fetch:
+    """What is read there: messages of ``where`` that ``selector`` lets through, and as which reader of that queue."""
+
+    def __init__(self, where: Destination, selector: str, priority: int, policy: str, pace: Pace) -> None:
         self.where: Destination = where
         self.selector: str = selector
         self.priority: int = priority
         self.policy: str = policy
-        self.credit: int = credit
-        self.low: int = low
+        self.pace: Pace = pace
+        self.headers: Headers = ()  # properties that are set on what comes
 
     def called(self) -> str:
         """Return what tells it from others of one connection."""
@@ -159,7 +175,7 @@ class Fetch:
 
     def link(self, session: AmqpSession, name: str, handle: i64) -> Fetching:
         """Return the link for it. Raises Refused where messages can go nowhere."""
-        return Fetching(session, name, handle, self)
+        return Pulling(session, name, handle, self) if self.pace.pull else Fetching(session, name, handle, self)
 
     def source(self, outcomes: list[str]) -> Source:
         """Return where it is read."""
@@ -182,10 +198,8 @@ class AddressFetch(Fetch):
     ``hops``: messages that crossed so many federations are not fetched; 0: however many.
     """
 
-    def __init__(
-        self, address: str, there: str, hops: int, ends: dict[str, object], policy: str, credit: int, low: int
-    ) -> None:
-        super().__init__(Destination(address, MULTICAST), selector_of(hops), 0, policy, credit, low)
+    def __init__(self, address: str, there: str, hops: int, ends: dict[str, object], policy: str, pace: Pace) -> None:
+        super().__init__(Destination(address, MULTICAST), selector_of(hops), 0, policy, pace)
         self.there: str = there
         self.ends: dict[str, object] = ends
 
@@ -222,6 +236,7 @@ class Fetching(Taking):
         """Raises Refused where messages can go nowhere."""
         super().__init__(session, name, handle, fetch.where)
         self.fetch: Fetch = fetch
+        self.large_from = fetch.pace.large_octets
 
     def asked(self, said: Attach) -> None:
         """Ask as a federation."""
@@ -234,9 +249,10 @@ class Fetching(Taking):
 
     def replenish(self) -> None:
         """Let the peer send more, if it may."""
-        if self.withheld or self.ended or self.credit > self.fetch.low:
+        pace = self.fetch.pace
+        if self.withheld or self.ended or self.credit > pace.low:
             return
-        self.credit = self.fetch.credit
+        self.credit = pace.credit
         self.session.link_flow(self.handle, self.count, self.credit, -1, False)
 
     def _send(self, arrived: Arrived, transaction: bytes | None, large: LargeArrival | None) -> bool:
@@ -244,7 +260,67 @@ class Fetching(Taking):
         queue = self.fetch.where.queue
         if queue and queue not in self.broker.table.queues:
             raise InvalidDestination(f"the queue {queue} is gone here")
+        set_headers(arrived.message, self.fetch.headers)
         return super()._send(arrived, transaction, large)
+
+
+class Pulling(Fetching):
+    """A link that asks for messages only when nothing waits in the queue here.
+
+    What its readers have at hand does not count, as at Artemis. So many as `Pace.pull` says are asked for, and no more
+    before all of these came. Whether messages wait is looked at while some do, after pauses that grow.
+    """
+
+    def __init__(self, session: AmqpSession, name: str, handle: i64, fetch: Fetch) -> None:
+        """Raises Refused where messages can go nowhere."""
+        super().__init__(session, name, handle, fetch)
+        self.pause: int = 0
+        self._look: _Look | None = None
+
+    def replenish(self) -> None:
+        """Let the peer send more, if nothing waits here."""
+        if self.withheld or self.ended or self.credit > 0:
+            return
+        self._forget_look()
+        if self.backlog() > 0:
+            self.pause = min(2 * self.pause, LOOK_MAX) or LOOK_MIN
+            self._look = look = _Look(int(self.broker.now) + self.pause, self)
+            self.broker.timetable.add(look)
+            return
+        self.pause = 0
+        self.credit = self.fetch.pace.pull
+        self.session.link_flow(self.handle, self.count, self.credit, -1, False)
+
+    def holds_back(self) -> i64:
+        """Return how many messages readers have to take here before more are asked for; 0: they were asked for."""
+        return 0 if self.credit > 0 else self.backlog()
+
+    def backlog(self) -> i64:
+        """Return how many messages wait in the queue here."""
+        queue = self.broker.table.queues.get(self.fetch.where.queue)
+        return 0 if queue is None else queue.backlog.count
+
+    def end(self, last_delivered: i64) -> None:
+        """Nothing comes any more."""
+        super().end(last_delivered)
+        self._forget_look()
+
+    def _forget_look(self) -> None:
+        look, self._look = self._look, None
+        if look is not None:
+            look.cancelled = True
+
+
+class _Look(Alarm):
+    """It is time to see whether a link may pull."""
+
+    def __init__(self, due: int, link: Pulling) -> None:
+        super().__init__(due)
+        self.link = link
+
+    def ring(self, now: int) -> None:
+        """See."""
+        self.link.replenish()
 
 
 class AddressFetching(Fetching):

@@ -56,12 +56,24 @@ CHANNEL: Final = 0
 
 
 class Login:
-    """As whom. ``external``: a certificate is shown, and it may say that."""
+    """As whom. ``external``: a certificate is shown, and it may say that.
 
-    def __init__(self, user: str = "", password: str = "", external: bool = False) -> None:
+    ``only``: mechanisms of SASL that may be used; none: all that are known.
+    """
+
+    def __init__(
+        self, user: str = "", password: str = "", external: bool = False, only: list[str] | None = None
+    ) -> None:
         self.user: str = user
         self.password: str = password
         self.external: bool = external
+        self.only: list[str] = only or []
+
+    def mechanisms(self) -> list[str]:
+        """Return the mechanisms of SASL by which it can be shown, the best one first."""
+        found = [EXTERNAL] if self.external else []
+        found += ["SCRAM-SHA-512", "SCRAM-SHA-256", PLAIN] if self.user else [ANONYMOUS]
+        return [name for name in found if not self.only or name in self.only]
 
 
 class _Paced(Writing):
@@ -135,8 +147,7 @@ class AmqpCaller(AmqpServerSession):
     def _choose(self, offered: list[str]) -> None:
         """Say who this is, by the best mechanism of those that are offered."""
         login = self.login
-        wanted = [EXTERNAL] if login.external else []
-        wanted += ["SCRAM-SHA-512", "SCRAM-SHA-256", PLAIN] if login.user else [ANONYMOUS]
+        wanted = login.mechanisms()
         chosen = next((name for name in wanted if name in offered), "")
         if not chosen:
             self.end(f"the peer lets in by {', '.join(offered) or 'nothing'}; asked for is {' or '.join(wanted)}")

@@ -17,6 +17,7 @@ from entrepot.core.addressing.binding import ONWARD_ID, ROUTE_TO, SCALED_DOWN
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, MULTICAST
+from entrepot.model.headers import Headers, set_headers
 from entrepot.model.ids import NUMBERED_OCTETS
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.convert import (
@@ -57,6 +58,7 @@ class Crossing:
     ``route``: such ids that all messages get, of a queue that moves to another node as a whole; `DATED`; `ONWARD`.
     ``routing``: PASS, STRIP, ANYCAST or MULTICAST. ``mark``: what the duplicate ids of this bridge end with, so that
     one message that two queues hold, each with a bridge to the same address, is no repetition of itself.
+    ``headers``: properties that a transformer sets on each.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Crossing:
         mark: bytes,
         route_key: str = "",
         route: bytes = b"",
+        headers: Headers = (),
     ) -> None:
         self.broker: BrokerCore = broker
         self.forwards: str = forwards
@@ -76,6 +79,7 @@ class Crossing:
         self.mark: bytes = mark
         self.route_key: str = route_key
         self.route: bytes = route
+        self._headers: Headers = headers
         self.says_routing: bool = routing != PASS
         self._more: Entries = Entries()  # of the message at hand
         self._routing: bytes = b""
@@ -88,14 +92,23 @@ class Crossing:
 
     def octets(self, message: Message, queue: Queue) -> bytes:
         """Return ``message``, found in ``queue``, as a SEND carries it. Raises EntrepotError."""
-        routing = self._routing_of(message, queue)
-        return self._readdressed(message, octets_of(message, routing, self.broker.ids, self._told(message)))
+        shown, routing = self._transformed(message), self._routing_of(message, queue)
+        return self._readdressed(message, octets_of(shown, routing, self.broker.ids, self._told(message)))
 
     def headers(self, message: Message, queue: Queue) -> bytes:
         """Return the headers of a large ``message`` as SEND_LARGE carries them. Raises EntrepotError."""
-        routing = self._routing_of(message, queue)
-        octets = NO_BODY + headers_of(message, routing, self.broker.ids, self._told(message))
+        shown, routing = self._transformed(message), self._routing_of(message, queue)
+        octets = NO_BODY + headers_of(shown, routing, self.broker.ids, self._told(message))
         return self._readdressed(message, octets)[len(NO_BODY) :]
+
+    def _transformed(self, message: Message) -> Message:
+        """Return what is written of ``message``: it, or a copy with what a transformer sets."""
+        if not self._headers:
+            return message
+        made = message.twin(message.address)
+        made.number = message.number
+        set_headers(made, self._headers)
+        return made
 
     def _routing_of(self, message: Message, queue: Queue) -> i64:
         """Return the routing type of ``message`` (ROUTING_...), which was found in ``queue``.
