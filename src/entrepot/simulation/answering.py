@@ -37,7 +37,7 @@ from entrepot.model import address as names
 from entrepot.model.address import UNTYPED
 from entrepot.model.message import Message
 from entrepot.simulation.answering_bugs import ALL, LINES, PLANTED, VISITS, WHOLES
-from entrepot.simulation.courses import Steps
+from entrepot.simulation.courses import Soon, Steps
 from entrepot.simulation.inquiries import CHANGES, Inquiries, Inquiry
 from entrepot.simulation.turns import TurnLoop
 from entrepot.simulation.world import Bell, World
@@ -205,7 +205,7 @@ class Process:
         self.alive = False
         self.denies: tuple[str, ...] = ()
         self.slow: Duration = 0
-        self.steps = Steps(lambda action: self.at(self.world.time, action))
+        self.steps = Steps(self._soon(0))
         self.connections: dict[Connection, None] = {}
         self.channels: dict[int, Channel] = {}
         self.made: Assembly | None = None
@@ -233,6 +233,18 @@ class Process:
         """Do ``action`` then, in this life."""
         self.world.later(max(0, when - self.world.time), self.mine(action))
 
+    def _soon(self, life: int) -> Soon:
+        """Return what does something as an event of its own in that ``life``.
+
+        Courses of a life that is over end when Python finds them, which is no event: they ask for nothing any more.
+        """
+
+        def soon(action: Callable[[], None]) -> None:
+            if self.alive and self.life == life:
+                self.at(self.world.time, action)
+
+        return soon
+
     def turn(self, action: Callable[[], object]) -> None:
         """Do something in a turn of the broker."""
         if self.alive and self.world.time >= self.paused_until:
@@ -248,6 +260,7 @@ class Process:
         self.life += 1
         self.world_of.inquiries.born(self.number, self.life)
         self.alive = True
+        self.steps = Steps(self._soon(self.life))
         self.paused_until = 0
         entropy = self.world.lots(f"broker {self.number} {self.life}")
         made = Assembly(Plan("p", 64 * MIB), Ports(MemoryJournal(), entropy, Hub(strict=True)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -41,6 +42,21 @@ def test_each_question_has_one_answer_of_those_that_are_there() -> None:
 def test_a_planted_bug_is_found(planted: str) -> None:
     first = FOUND_AT.get(planted, 1)
     assert any(Answering(seed, planted).run() for seed in range(first, first + 10)), f"{planted!r} goes unnoticed"
+
+
+def test_a_seed_is_the_same_world_whenever_python_collects_garbage() -> None:
+    before = gc.get_threshold()
+    first, second = Answering(3), Answering(3)
+    try:
+        gc.disable()
+        seldom = first.run()
+        gc.enable()
+        gc.set_threshold(200, 1, 1)
+        often = second.run()
+    finally:
+        gc.enable()
+        gc.set_threshold(*before)
+    assert (seldom, first.world.digest()) == (often, second.world.digest())
 
 
 def test_a_seed_is_the_same_world_again(capsys: pytest.CaptureFixture[str]) -> None:

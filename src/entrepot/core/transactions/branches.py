@@ -348,8 +348,9 @@ class Branches(Waiter):
         if reference is None:
             message = self.host.journal.reading.load(hold.number)
             reference = Reference(message)
-            reference.deliveries = queue.stock.forget_attempts(hold.number) + 1
+            reference.deliveries = queue.stock.forget_attempts(hold.number)
             reference.paged = True
+            queue.returns.count(reference)
             self.host.memory.hold(message)
         consumer = hold.consumer
         if consumer is not None and consumer.queue is queue:
