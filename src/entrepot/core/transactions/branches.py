@@ -24,12 +24,13 @@ from typing import Final
 import msgspec
 from mypy_extensions import i64
 
-from entrepot.base.errors import AccessDenied, EntrepotError, StorageError, TransactionError
+from entrepot.base.errors import AccessDenied, EntrepotError, Refused, StorageError, TransactionError
 from entrepot.core.addressing.addresses import written
 from entrepot.core.effort import Rest
 from entrepot.core.events import trace as facts
 from entrepot.core.events.facts import MESSAGE_CONSUMED
 from entrepot.core.queue.backlog import Reference
+from entrepot.core.queue.bereaved import load_or_stand_in, record_flaw
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
 from entrepot.core.records import KIND_BRANCH, PREPARED_QUEUE
@@ -346,7 +347,7 @@ class Branches(Waiter):
                 queue.stock.finish(reference)
             return
         if reference is None:
-            message = self.host.journal.reading.load(hold.number)
+            message = load_or_stand_in(self.host.journal, [hold.number])[0]
             reference = Reference(message)
             reference.deliveries = queue.stock.forget_attempts(hold.number)
             reference.paged = True
@@ -494,13 +495,23 @@ class _Committing(_Ending):
     def send_one(self, at: i64) -> None:
         """Send it: from memory, or as the journal kept it."""
         if self.branch.recovered:
-            number, text = self.branch.recovered[at]
-            message = self.journal.reading.load(number)
-            message.stored = False  # only the copy of the promise is on disk, and that goes
-            self.send(message, self.sending.addresses.target(names.parse(text)))
+            self._send_kept(*self.branch.recovered[at])
         else:
             super().send_one(at)
         self.forget_copy(at)
+
+    def _send_kept(self, number: int, text: str) -> None:
+        """Send what the promise kept. A record that rotted is a dead letter: the rest was promised all the same."""
+        message = load_or_stand_in(self.journal, [number])[0]
+        message.stored = False  # only the copy of the promise is on disk, and that goes
+        target = self.sending.addresses.target(names.parse(text))
+        lost = record_flaw(message)
+        if not lost:
+            self.send(message, target)
+            return
+        message.need_rare().identity = self.host.ids.identity_of(message)
+        message.address = target.name
+        self.letters.bury_unsendable(message, text, Refused(f"{lost}; it was on its way to {text}"))
 
     def settle_one(self, at: i64) -> None:
         """Settle it."""

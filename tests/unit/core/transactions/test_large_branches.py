@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import StorageError
+from entrepot.core.queue.bereaved import DEAD_CAUSE
 from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import Transaction
 from entrepot.model.address import parse
@@ -144,3 +145,41 @@ def test_a_branch_that_outlived_a_restart_keeps_its_order_where_not_all_of_it_is
     done(rig, ending(rig, "commit"))
     assert rig.queue("out").backlog.paged_count > 0
     assert [body[:2] for body in rig.bodies("out")] == [body[:2] for body in bodies]
+
+
+@pytest.mark.parametrize("how", ["commit", "roll back"])
+@pytest.mark.parametrize("body", ["body-3", "sent-3"])
+def test_a_record_that_rotted_is_a_dead_letter_and_the_branch_ends(how: str, body: str) -> None:
+    rig = Rig()
+    rig.send_all("in", [f"body-{number}" for number in range(6)])
+    reader = rig.reader("in", 10)
+    transaction = Transaction("x")
+    for number, delivery in enumerate(reader.open):
+        transaction.send(rig.message(f"sent-{number}", "out"), rig.broker.target(parse("out")))
+        transaction.settle(delivery.consumer, delivery.number)
+    rig.broker.branches.prepare(transaction, KEY, "", None)
+    rig.turn()
+    rig.restart("kill")
+    rot(rig, body)
+    branches = rig.broker.branches
+    assert (branches.commit(KEY) if how == "commit" else branches.roll_back(KEY)) is None
+    rig.wait(10)
+    assert branches.prepared == {}
+    kind, name = ("sent", "out") if how == "commit" else ("body", "in")
+    expected = [f"{kind}-{number}" for number in range(6)]
+    lost = body in expected
+    assert rig.bodies(name) == [each for each in expected if each != body]
+    rig.wait(10)
+    letters = rig.drain("ActiveMQ.DLQ") if lost else []
+    assert len(letters) == lost
+    for letter in letters:
+        assert "fails its checksum" in letter.message.rare.annotations[DEAD_CAUSE]
+
+
+def rot(rig: Rig, body: str) -> None:
+    """Damage the records on disk that have ``body``."""
+    assert rig.disk is not None
+    for name in rig.disk.names():
+        at = bytes(rig.disk.read(name, 0, rig.disk.size(name))).find(body.encode())
+        if at >= 0:
+            rig.disk.medium.damage(name, at)
