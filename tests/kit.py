@@ -22,7 +22,7 @@ from entrepot.core.security.access import Access
 from entrepot.core.security.directory import Directory, Subject
 from entrepot.core.security.logins import Knock
 from entrepot.core.transactions.transaction import Transaction
-from entrepot.journal.log import JournalCore, JournalOptions
+from entrepot.journal.log import JournalCore, JournalOptions, Waiter
 from entrepot.journal.memory import MemoryJournal
 from entrepot.model import address as names
 from entrepot.model.message import Language, Message, register
@@ -163,6 +163,13 @@ class Reader(Subscription):
         self.rig.turn()
 
 
+class Synced(Waiter):
+    """Makes the journal sync, as somebody who wants a receipt does."""
+
+    def stored(self, token: bytes) -> None:
+        pass
+
+
 class Rig:
     """One broker. ``policies``: pattern -> settings. ``disk`` False is ``--ephemeral``. ``files``: on its disk."""
 
@@ -217,6 +224,11 @@ class Rig:
         return broker
 
     # -- time and the disk --------------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """End a turn in which somebody has asked for a receipt."""
+        self.journal.confirm(Synced(), b"")
+        self.turn()
 
     def turn(self) -> None:
         """End a turn: the journal gets its sync, and everything that must be true is true."""

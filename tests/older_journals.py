@@ -24,7 +24,6 @@ from entrepot.core.queue.backlog import Reference
 from entrepot.core.queue.queue import Queue
 from entrepot.core.sending.copies import Sender, hash_of, mark_of
 from entrepot.core.transactions.transaction import Transaction
-from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from entrepot.model.address import MULTICAST
 from entrepot.simulation.disk import SimulatedDisk
@@ -32,18 +31,6 @@ from kit import Rig
 
 HOUR = 3_600_000
 PROPERTIES = ("name", "address", "routing", "durable", "temporary", "auto_created", "no_local")
-
-
-class Synced(Waiter):
-    """Makes the journal sync."""
-
-    def stored(self, token: bytes) -> None:
-        pass
-
-
-def sync(rig: Rig) -> None:
-    rig.journal.confirm(Synced(), b"")
-    rig.turn()
 
 
 def queues(rig: Rig) -> None:
@@ -152,11 +139,11 @@ def stages(rig: Rig) -> None:
     found.admit("sink", "spark")
     close(0, "a", ["b0"])
     found.publish("sink", 0, ["a"])
-    sync(rig)
+    rig.sync()
     close(1, "a", ["b1a1", "b1a2"])
     close(1, "b", ["b1b1"])
     found.decide("sink", 1, ["a"])
-    sync(rig)
+    rig.sync()
 
 
 def large(rig: Rig) -> None:
@@ -194,12 +181,12 @@ def commits(rig: Rig) -> None:
         rig.broker.tick(rig.now, rig.wall)
         rig.broker.transactions.commit(transaction, Nobody())
         rig.send(name, f"beside {name}")
-        sync(rig)
+        rig.sync()
         for _ in range(20 if name == "whole" else 2):
             rig.now += 1000
             rig.broker.tick(rig.now, rig.wall)
             effort.go_on()
-            sync(rig)
+            rig.sync()
     effort.units, effort.stride = units, stride
 
 
@@ -310,7 +297,7 @@ def main(directory: Path) -> None:
     rig = Rig()
     for make in (queues, subscriptions, leases, transactions, memories, stages, large, commits):
         make(rig)
-        sync(rig)
+        rig.sync()
     assert rig.disk is not None
     rig.journal.flush()
     rig.disk.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from entrepot.core.stages.staged import Publication, Stage
-from entrepot.journal.log import Waiter
 from entrepot.model import address as names
 from kit import Rig
 
@@ -28,19 +27,7 @@ def send(rig: Rig, stage: Stage, bodies: list[str], to: str = "Q", **fields: Any
         rig.broker.stages.send(stage, rig.message(body, target.name, **fields), target)
 
 
-class Synced(Waiter):
-    """Makes the journal sync, as somebody who wants a receipt does."""
-
-    def stored(self, token: bytes) -> None:
-        pass
-
-
-def sync(rig: Rig) -> None:
-    rig.journal.confirm(Synced(), b"")
-    rig.turn()
-
-
 def publish(rig: Rig, *parts: str, batch: int = 0) -> Publication:
     publication = rig.broker.stages.publish("s", batch, list(parts))
-    sync(rig)
+    rig.sync()
     return publication

@@ -124,6 +124,23 @@ def like_artemis(home: Path, artemis: Artemis) -> Entrepot:
     return made
 
 
+def of_kind(kind: str, home: Path, name: str, core: str = "", *, addresses: str) -> Artemis | Entrepot:
+    """Return a broker of the ``kind`` ``artemis`` or ``ours``, not started, with one configuration file for both.
+
+    ``core``: more of its elements. Where they have a list of connectors, it is the only one.
+    """
+    broker = Artemis(home, name=name, core=core, addresses=addresses)
+    if "<connectors>" in core:
+        text = (home / "broker.xml").read_text()
+        own = f'<connectors><connector name="self">tcp://127.0.0.1:{broker.port}</connector></connectors>'
+        (home / "broker.xml").write_text(text.replace(own, ""))
+    if kind == "artemis":
+        return broker
+    ours = home / "ours"
+    ours.mkdir()
+    return like_artemis(ours, broker)
+
+
 def member(
     kind: str, home: Path, name: str, port: int, core: str, settings: str = "", addresses: str = ""
 ) -> Artemis | Entrepot:

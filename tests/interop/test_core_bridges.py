@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from artemis import Artemis, unavailable
 from cable import Cable
-from ours import Entrepot, like_artemis
+from ours import Entrepot, of_kind
 
 import entrepot
 from promises import never
@@ -35,16 +35,7 @@ QUEUE: Final = '<address name="{name}"><anycast><queue name="{name}"/></anycast>
 
 
 def made(kind: str, home: Path, name: str, core: str = "", *, queue: str) -> Artemis | Entrepot:
-    broker = Artemis(home, name=name, core=core, addresses=QUEUE.format(name=queue))
-    if core:  # one list of connectors: those of the bridge
-        text = (home / "broker.xml").read_text()
-        own = f'<connectors><connector name="self">tcp://127.0.0.1:{broker.port}</connector></connectors>'
-        (home / "broker.xml").write_text(text.replace(own, ""))
-    if kind == "artemis":
-        return broker
-    ours = home / "ours"
-    ours.mkdir()
-    return like_artemis(ours, broker)
+    return of_kind(kind, home, name, core, addresses=QUEUE.format(name=queue))
 
 
 class Pair:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 from artemis import Artemis, unavailable
 from cable import Cable
-from ours import Entrepot, like_artemis
+from ours import Entrepot, of_kind
 
 import entrepot
 from entrepot.base.errors import EntrepotError
@@ -49,16 +49,7 @@ WAYS: Final = [("ours", "ours"), ("ours", "artemis"), ("artemis", "ours")]
 
 def made(kind: str, home: Path, name: str, core: str = "") -> Artemis | Entrepot:
     addresses = QUEUE + SUBSCRIPTION if core else QUEUE + '<address name="news"><multicast/></address>'
-    broker = Artemis(home, name=name, core=core, addresses=addresses)
-    if core:  # one list of connectors: those of the federation
-        text = (home / "broker.xml").read_text()
-        own = f'<connectors><connector name="self">tcp://127.0.0.1:{broker.port}</connector></connectors>'
-        (home / "broker.xml").write_text(text.replace(own, ""))
-    if kind == "artemis":
-        return broker
-    ours = home / "ours"
-    ours.mkdir()
-    return like_artemis(ours, broker)
+    return of_kind(kind, home, name, core, addresses=addresses)
 
 
 def core_url(broker: Artemis | Entrepot) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 from artemis import Artemis, unavailable
-from ours import Entrepot, like_artemis
+from ours import Entrepot, of_kind
 from test_amqp_connections import PATIENCE_S, session
 
 pytest.importorskip("proton")
@@ -38,16 +38,7 @@ KINDS: Final = ["artemis", "ours"]
 
 
 def made(kind: str, home: Path, name: str, core: str = "") -> Artemis | Entrepot:
-    broker = Artemis(home, name=name, core=core, addresses=QUEUES)
-    if "<connectors>" in core:  # one list of connectors: those of the bridge
-        text = (home / "broker.xml").read_text()
-        own = f'<connectors><connector name="self">tcp://127.0.0.1:{broker.port}</connector></connectors>'
-        (home / "broker.xml").write_text(text.replace(own, ""))
-    if kind == "artemis":
-        return broker
-    ours = home / "ours"
-    ours.mkdir()
-    return like_artemis(ours, broker)
+    return of_kind(kind, home, name, core, addresses=QUEUES)
 
 
 def send(broker: Artemis | Entrepot, where: str) -> None:

@@ -24,7 +24,7 @@ from entrepot.journal.record import (
     head_valid,
 )
 from kit import Rig
-from staging import publish, send, sync, write
+from staging import publish, send, write
 
 QUEUE = "salvaged.staged"
 
@@ -88,7 +88,7 @@ def published(count: int = 20, batches: int = 1) -> Rig:
     for batch in range(batches):
         write(rig, f"p{batch}", [f"{batch}.{number}" for number in range(count)], batch=batch)
         rig.broker.stages.decide("s", batch, [f"p{batch}"])
-        sync(rig)
+        rig.sync()
         assert publish(rig, f"p{batch}", batch=batch).count == count
         rig.send("Q", f"behind {batch}")
     return rig

@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from entrepot.base.errors import LeaseError
 from entrepot.core.leases.lease import Lease
-from entrepot.journal.log import Waiter
 from entrepot.model.address import parse_one
 from kit import Rig, body_of
 
@@ -69,13 +68,6 @@ class Model:
         return self
 
 
-class Synced(Waiter):
-    """Somebody who wants a receipt."""
-
-    def stored(self, token: bytes) -> None:
-        pass
-
-
 class LeasesAgainstLists(RuleBasedStateMachine):
     """Rules are what readers, producers and power cuts do."""
 
@@ -92,8 +84,7 @@ class LeasesAgainstLists(RuleBasedStateMachine):
     # -- helpers ------------------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        self.rig.journal.confirm(Synced(), b"")
-        self.rig.turn()
+        self.rig.sync()
         self.history = [deepcopy(self.model)]
 
     def did(self) -> None:

@@ -13,7 +13,7 @@ from entrepot.core.stages.staged import StageWaiter
 from entrepot.model import address as names
 from entrepot.model.address import parse_one
 from kit import Rig
-from staging import publish, send, sync, write
+from staging import publish, send, write
 
 TINY = {"#": {"max_octets": "2000"}}
 
@@ -121,7 +121,7 @@ def test_a_restart_keeps_what_is_closed_decided_and_published(how):
     write(rig, "b", ["3"], to="P")
     write(rig, "open", ["lost"] * 5, close=False)
     rig.broker.stages.decide("s", 0, ["a", "b"])
-    sync(rig)
+    rig.sync()
     rig.restart(how)
     assert [(stage.part, int(stage.count)) for stage in rig.broker.stages.of("s")] == [("a", 2), ("b", 1)]
     assert rig.journal.usage().messages == 3, "what was never closed is settled"
@@ -141,7 +141,7 @@ def test_two_publications_and_an_answer_from_before_the_crash_agree():
     """Not synced means not published: then it is published again, and what was seen before proves nothing."""
     rig = Rig()
     write(rig, "a", ["1"])
-    sync(rig)
+    rig.sync()
     rig.broker.stages.publish("s", 0, ["a"])
     rig.restart("crash")
     assert publish(rig, "a").count == 1
@@ -198,7 +198,7 @@ def test_a_large_batch_is_published_in_steps_over_restarts(stop, least):
         if not publication.done:
             publication.waiters.append(waiting)
     rig.wait(10)
-    sync(rig)
+    rig.sync()
     assert publication.done
     assert publication.count == 20
     assert waiting.counts in ([20], [])
@@ -369,7 +369,7 @@ def test_a_flood_of_decisions_is_refused_and_a_start_behind_it_is_no_larger():
         rig.broker.stages.decide("sink-299", 0, parts)
     assert "--forget" in refused.value.remedy
     assert rig.broker.memory.used <= rig.broker.memory.limit // 4
-    sync(rig)
+    rig.sync()
     before = rig.broker.memory.used
     rig.restart("kill")
     assert rig.broker.memory.used == before
@@ -453,10 +453,10 @@ def test_a_batch_is_published_by_one_record_and_keeps_its_place(how):
     assert moved(rig) == 20
     assert rig.journal.tail.active.end - size < 20 * 50, "no message is written again"
     rig.send("Q", "behind")
-    sync(rig)
+    rig.sync()
     rig.restart(how)
     assert rig.bodies("Q") == ["before", *[f"a{number}" for number in range(20)], "behind"]
-    sync(rig)
+    rig.sync()
     assert rig.journal.usage().messages == 0
     rig.restart(how)
     assert rig.bodies("Q") == []
@@ -535,7 +535,7 @@ def test_wherever_the_journal_ends_a_batch_is_published_or_staged(referred):
     """A torn tail, and a copy that is behind: what says that messages were moved and that they are published is one."""
     rig = referring(Rig(), 1 if referred else 100)
     write(rig, "a", [str(number) for number in range(6)])
-    sync(rig)
+    rig.sync()
     assert rig.disk is not None
     begin = int(rig.journal.tail.active.end)
     publish(rig, "a")
