@@ -106,14 +106,14 @@ def _of_any_node(genuine: Any) -> Any:
 
 
 def _under_another_id(genuine: Any) -> Any:
-    def duplicate_id(self: Crossing, message: Any) -> Any:
+    def known_id(self: Crossing, message: Any) -> Any:
         key, self.route_key = self.route_key, ""
         try:
             return genuine(self, message)
         finally:
             self.route_key = key
 
-    return duplicate_id
+    return known_id
 
 
 BESIDE: dict[str, Callable[[], AbstractContextManager[None]]] = {  # in worlds where a third node reads meanwhile
@@ -123,7 +123,7 @@ BESIDE: dict[str, Callable[[], AbstractContextManager[None]]] = {  # in worlds w
         RoutingTable, "beyond", _of_any_node
     ),
     "what waits for a third node goes there under another id": lambda: patched(
-        Crossing, "duplicate_id", _under_another_id
+        Crossing, "_known_id", _under_another_id
     ),
 }
 HISTORIC: dict[str, Callable[[], AbstractContextManager[None]]] = {
