@@ -68,12 +68,6 @@ def test_a_node_that_is_stopped_gives_all_to_the_other_and_ends(
     assert again.end(signal.SIGTERM) == 0
 
 
-@pytest.mark.xfail(
-    raises=TimeoutError,
-    strict=False,
-    reason="what is in the queue of a bridge of the cluster when the drain ends is not counted: it says that nothing "
-    "is left, and the node ends with that in its journal; nothing is lost",
-)
 def test_killed_in_the_middle_it_has_the_rest_and_gives_that_when_it_is_stopped_again(
     start: Start, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import MOVED, Notebook, Receipt
 from entrepot.cluster.clusters.drain_stays import Stays
 from entrepot.cluster.clusters.finding import find_queue
-from entrepot.cluster.clusters.stores import owner_of
+from entrepot.cluster.clusters.stores import owner_of, stores_of
 from entrepot.cluster.clusters.withheld import Withheld
 from entrepot.core.addressing.binding import STORE_PREFIX
 from entrepot.core.broker import BrokerCore
@@ -130,7 +130,7 @@ class Ways:
             left[name] = left.get(name, 0) + one.arrived - one.moved
         return {
             "moved": self.moved,
-            "left": sum(left.values()) + len(self.broker.scheduled.schedules),
+            "left": sum(left.values()) + len(self.broker.scheduled.schedules) + self.passing(),
             "refused": dict(self.refused),
             "stays": self.stays.rows(),
             "prepared": len(self.broker.branches.prepared),
@@ -194,6 +194,19 @@ class Ways:
         if queue.address.startswith("activemq."):
             return "it belongs to this broker"
         return ""
+
+    def passing(self) -> int:
+        """Return how many messages wait for the target, or nodes that are there: bridges of the cluster take them."""
+        cluster = self.connection.options.name
+        found = stores_of(self.broker)
+        return sum(int(queue.count) for queue, of, node in found if node and of == cluster and self.why_not(queue))
+
+    def awaited(self) -> str:
+        """Return what is waited for, when nothing is left that moves; "" for nothing."""
+        passing = self.passing()
+        if passing:
+            return f"{passing} messages wait for nodes of the cluster: the bridges there take them"
+        return self.stays.awaited()
 
     def _ask(self, queue: Queue) -> None:
         """Ask the target which id its queue has; have it made first where there is none.

@@ -190,7 +190,7 @@ class Drain:
     @property
     def progress(self) -> tuple[int, int]:
         """What changes whenever something moves, of a queue or a prepared branch, or what stays becomes less."""
-        return self.ways.moved + self.handing.progress, self.ways.stays.count
+        return self.ways.moved + self.handing.progress, self.ways.stays.count + self.ways.passing()
 
     @property
     def is_over(self) -> bool:
@@ -372,7 +372,7 @@ class Drain:
             self._since = int(self.broker.now)
             self._dial()
         elif self.state is State.MOVING and self.handing.move() and self.ways.move():
-            self.why = self.ways.stays.awaited()
+            self.why = self.ways.awaited()
             if not self.why:
                 self._tell_ids()
         if self.state in RUNNING:

@@ -23,7 +23,6 @@ from entrepot.cluster.clusters.dated import Dated
 from entrepot.cluster.clusters.drain_notes import BY, NOTES, RUNNING, TAKEOVER, Notebook, State
 from entrepot.cluster.clusters.drain_ways import held_in
 from entrepot.cluster.clusters.draining import Drain
-from entrepot.core.addressing.binding import STORE_PREFIX
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import Alarm
 
@@ -92,7 +91,7 @@ class Emptying:
             self._waiting, self._since, self._said = waiting, now, now
         if not self._may():
             self._hold()
-        elif self.drain.state is State.DONE and not self._passing():
+        elif self._rests():
             if self._done():
                 return
         else:
@@ -142,12 +141,7 @@ class Emptying:
 
     def _rests(self) -> bool:
         """Return whether nothing is to be done."""
-        return self.drain.state is State.DONE and not self._passing()
-
-    def _passing(self) -> bool:
-        """Return whether something still waits for a node of the cluster that is there: the drain leaves that alone."""
-        found = self.broker.table.queues.values()
-        return any(one.count > 0 for one in found if one.name.startswith(STORE_PREFIX))
+        return self.drain.state is State.DONE and self.drain.ways.passing() == 0
 
     def _complain(self, seconds: int) -> None:
         report = self.drain.report()

@@ -14,6 +14,7 @@ from entrepot.cluster.clusters import draining
 from entrepot.cluster.clusters.dated import SCHEDULED, Dated
 from entrepot.cluster.clusters.drain_notes import State
 from entrepot.cluster.clusters.draining import Drain
+from entrepot.cluster.clusters.remotes import store_name
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.journal.ports import Waiter
 from entrepot.model.address import MULTICAST
@@ -416,3 +417,21 @@ def test_whoever_crashes_nothing_is_lost_and_nothing_comes_twice(seed: int) -> N
     reader = b.rig.reader("Q")
     world.wait(25_000)
     assert bodies(reader) == [*numbers(200), "later"]
+
+
+def test_it_is_not_done_while_a_bridge_of_the_cluster_has_something_for_the_target() -> None:
+    world, (a, b) = joined(2)
+    reader = b.rig.reader("Q")
+    world.wait(50)
+    stored = a.rig.queue(store_name("c", b.uuid))
+    stored.gate.pause()
+    a.send("queue://Q", range(30))
+    drain = begin(a)
+    world.wait(3_000)
+    assert (drain.state, drain.report()["left"], bodies(reader)) == (State.MOVING, 30, [])
+    assert "30 messages wait for nodes of the cluster" in drain.why
+    progress = drain.progress
+    a.act(stored.dispatcher.resume)
+    world.wait(1_000)
+    assert (drain.state, drain.report()["left"], bodies(reader)) == (State.DONE, 0, numbers(30))
+    assert drain.progress != progress, "who waits for a standstill sees that something moves"
