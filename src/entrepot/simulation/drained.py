@@ -297,8 +297,9 @@ class DrainRun(ClusterRun):
             if self.lots.chance(0.3):
                 self._decide(promise, commits=self.lots.chance(0.6))
         network.run(1_000)
-        for name in draft.leaving:
+        for name in draft.leaving:  # before any of them is empty: to find out, one may give all to another of them
             self._find_out(self._machine(name))
+        for name in draft.leaving:
             if not self._drain_out(self._machine(name)):
                 return
         self._find_promises()
