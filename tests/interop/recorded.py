@@ -1,9 +1,9 @@
 """What brokers that do not change showed the programs of these tests, recorded in `recorded/`.
 
 A real Artemis takes as long as ours to show what it does, and shows the same each time. A recording stands for it in
-ordinary runs as long as it was made of the very programs, configuration and versions that a test has now; else the real
-broker is asked, which is slower and never wrong. ``make interop`` asks it each time and compares what it shows with the
-recording; ``make recordings`` writes anew what is no longer current.
+ordinary runs. One that was made of other programs, configuration or versions than a test has now is an error until
+``make recordings`` has written it anew; where there is none, the real broker is asked, which is slower.
+``make interop`` asks it each time and compares what it shows with the recording.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 FOLDER: Final = Path(__file__).with_name("recorded")
 ASKED: Final = os.environ.get("ENTREPOT_RECORDINGS", "")  # "live": ask and compare; "write": ask and write; else: trust
@@ -40,8 +42,13 @@ class Recording:
         return parts(text) if head == HEAD + self.key else None
 
     def shown(self, ask: Callable[[], Shown]) -> Shown:
-        """Return what the broker shows: from the recording, or from ``ask``, which starts the broker."""
+        """Return what the broker shows: from the recording, or from ``ask``, which starts the broker.
+
+        Raises AssertionError for a recording of something else.
+        """
         held = self.held()
+        if ASKED != "write":
+            assert held is not None or not self.file.exists(), f"{self.file.name} is out of date: `make recordings`"
         if held is not None and not ASKED:
             return held
         found = ask()
@@ -49,6 +56,11 @@ class Recording:
             FOLDER.mkdir(exist_ok=True)
             self.file.write_text(f"{HEAD}{self.key}\n" + "".join(PART + name + "\n" + found[name] for name in found))
         return found
+
+
+def is_tried_again(request: pytest.FixtureRequest) -> bool:
+    """Return whether this test failed before: what was seen once for all tests of a file is to be asked anew."""
+    return getattr(request.node, "execution_count", 1) > 1
 
 
 def parts(text: str) -> Shown:
