@@ -32,16 +32,24 @@ FEDERATION: Final = f"""<broker-connections><amqp-connection uri="tcp://127.0.0.
   password="p" retry-interval="100"><federation><local-queue-policy name="p"><include
   address-match="to" queue-match="to"/>{SETS}</local-queue-policy></federation></amqp-connection>
   </broker-connections>"""
+CORE_FEDERATION: Final = f"""<connectors><connector name="far">tcp://127.0.0.1:{{port}}</connector></connectors>
+  <federations><federation name="F" user="u" password="p">
+  <upstream name="U"><retry-interval>100</retry-interval><static-connectors><connector-ref>far</connector-ref>
+  </static-connectors><policy ref="q"/><policy ref="a"/></upstream>
+  <queue-policy name="q" transformer-ref="t"><include queue-match="to" address-match="#"/></queue-policy>
+  <address-policy name="a" transformer-ref="t" auto-delete="false"><include address-match="news"/></address-policy>
+  {SETS.replace("<transformer>", '<transformer name="t">')}</federation></federations>"""
+TOPIC: Final = '<address name="news"><multicast>{}</multicast></address>'
 SENT: Final = {"colour": "blue", "n": 7}
 SEEN: Final = {"colour": "red", "size": "2", "n": 7}
 KINDS: Final = ["artemis", "ours"]
 
 
-def made(kind: str, home: Path, name: str, core: str = "") -> Artemis | Entrepot:
-    return of_kind(kind, home, name, core, addresses=QUEUES)
+def made(kind: str, home: Path, name: str, core: str = "", more: str = "") -> Artemis | Entrepot:
+    return of_kind(kind, home, name, core, addresses=QUEUES + more)
 
 
-def send(broker: Artemis | Entrepot, where: str) -> None:
+def send(broker: Artemis | Entrepot, where: str, amqp_name: str = "") -> None:
     """Send one message by CORE, and one by AMQP."""
 
     async def play() -> None:
@@ -51,9 +59,29 @@ def send(broker: Artemis | Entrepot, where: str) -> None:
     asyncio.run(play())
     link = BlockingConnection(f"amqp://127.0.0.1:{broker.port}", timeout=PATIENCE_S)
     try:
-        link.create_sender(where).send(AmqpMessage(body="by AMQP", durable=True, properties=SENT))
+        link.create_sender(amqp_name or where).send(AmqpMessage(body="by AMQP", durable=True, properties=SENT))
     finally:
         link.close()
+
+
+def await_news(far: Artemis | Entrepot, near: Artemis | Entrepot) -> None:
+    """Wait until what is sent to the topic of ``far`` comes, and take it all."""
+
+    async def play() -> None:
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            session(far) as there,
+            session(near) as here,
+            there.producer("topic://news") as producer,
+            here.consumer("news::desk") as consumer,
+        ):
+            came = False
+            while not came:
+                await producer.send("probe")
+                while await consumer.receive(0.5) is not None:
+                    came = True
+
+    asyncio.run(play())
 
 
 def read(broker: Artemis | Entrepot, where: str, by_amqp: bool) -> dict[str, dict[str, Any]]:
@@ -130,6 +158,24 @@ def test_a_federation_sets_them(tmp_path: Path, kind: str, by_amqp: bool) -> Non
         send(far, "to")
         unseen = {"by AMQP": SENT} if by_amqp and kind == "artemis" else {}  # it passes its octets on as they came
         assert read(near, "to", by_amqp) == {**BOTH, **unseen}
+    finally:
+        near.kill()
+        far.kill()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["to", "news"])
+def test_a_federation_over_core_sets_them(tmp_path: Path, kind: str, where: str) -> None:
+    far = made("artemis", tmp_path / "far", "far", more=TOPIC.format(""))
+    far.start().await_ready()
+    desk = TOPIC.format('<queue name="desk"/>')
+    near = made(kind, tmp_path / "near", "near", CORE_FEDERATION.format(port=far.port), desk)
+    try:
+        near.start().await_ready()
+        if where == "news":
+            await_news(far, near)
+        send(far, "topic://news" if where == "news" else where, amqp_name=where)
+        assert read(near, "news::desk" if where == "news" else where, by_amqp=False) == BOTH
     finally:
         near.kill()
         far.kill()
