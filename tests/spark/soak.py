@@ -40,6 +40,7 @@ CLUSTER_KINDS: Final = ("executor", "broker", "worker", "executor", "driver", "b
 EACH_ROUND: Final = 1_000  # messages of a producer: where Spark hardly comes to run, the end would be hours away
 START: Final = 600.0  # s: a driver of Spark on a machine that does much else
 DRAIN: Final = 900.0  # s for the queries to come to their end when nobody is killed any more
+DRAIN_EARLY: Final = 180.0  # s, of those that find what is gone each time that they are tried
 
 
 class Client(threading.Thread):
@@ -167,6 +168,7 @@ class Soak:
         """
         home.mkdir(parents=True, exist_ok=True)
         self.rounds = rounds
+        self.early = early
         self.lots = random.Random(seed)
         self.say = say
         self.workers = workers
@@ -246,7 +248,9 @@ class Soak:
 
     def drain(self) -> None:
         """Wait until both queries have settled all there is."""
-        self.until(self.settled, DRAIN, "the queries did not come to their end", every=1.0)
+        self.until(
+            self.settled, DRAIN_EARLY if self.early else DRAIN, "the queries did not come to their end", every=1.0
+        )
         self.program.finish()
 
     def settled(self) -> bool:
