@@ -29,6 +29,7 @@ from entrepot.core.records import KIND_CLAIM, KIND_LEASE
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.journal.condition import again
 from entrepot.journal.log import JournalCore
+from entrepot.journal.reading import Records
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -167,6 +168,14 @@ class Lease:
         if journal.pages:
             return journal.reading.load_range([self.numbers[position] for position in range(low, high)], octets)
         return [self.kept[position].message for position in range(low, high)]
+
+    def recorded(self, journal: JournalCore, epoch: int, low: int, high: int) -> Records:
+        """Return the records of messages, where `JournalCore.pages`; parameters and what is raised as of `read`.
+
+        Who needs no message for what they say makes none.
+        """
+        self.may_read(epoch, low, high)
+        return Records(journal.reading, [self.numbers[position] for position in range(low, high)])
 
     def may_read(self, epoch: int, low: int, high: int) -> None:
         """Raise LeaseError for a stale epoch, or a range that is not all held."""
