@@ -10,12 +10,13 @@ written anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
 from mypy_extensions import i64
 
-from entrepot.base.checksum import crc32
+from entrepot.base import checksum
 from entrepot.core.identities import Identities
 from entrepot.core.queue.queue import Queue
 from entrepot.journal.reading import Records
@@ -61,6 +62,7 @@ class Entries:
         self.count_digits: i64 = 0
         self.length_at: i64 = 0
         self.body_at: i64 = 0
+        self.crc32: Callable[..., int] = checksum.crc32  # a name of another module is looked up each time
         self.kind: bytes = kind_of(queue).encode()
         self.prefix: bytes = ids.prefix.encode()
         self.thousands: i64 = 0  # those of the number that was written last
@@ -89,6 +91,7 @@ class Entries:
         if not raw < rest_at < end:
             return False
         rest = data[rest_at:end]  # the body, and the NUL behind it
+        crc32 = self.crc32
         crc: i64 = crc32(rest, crc32(data[body:rest_at]))
         if crc != i64(read_i32_be(data, records.at + 4)) & 0xFFFFFFFF:
             return False
