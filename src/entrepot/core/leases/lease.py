@@ -169,14 +169,6 @@ class Lease:
             return journal.reading.load_range([self.numbers[position] for position in range(low, high)], octets)
         return [self.kept[position].message for position in range(low, high)]
 
-    def recorded(self, journal: JournalCore, epoch: int, low: int, high: int) -> Records:
-        """Return the records of messages, where `JournalCore.pages`; parameters and what is raised as of `read`.
-
-        Who needs no message for what they say makes none.
-        """
-        self.may_read(epoch, low, high)
-        return Records(journal.reading, [self.numbers[position] for position in range(low, high)])
-
     def may_read(self, epoch: int, low: int, high: int) -> None:
         """Raise LeaseError for a stale epoch, or a range that is not all held."""
         self.fence(epoch)
@@ -458,6 +450,12 @@ class Lease:
         assert self.base <= self.tail, f"{self.group}: base {self.base} above tail {self.tail}"
         assert not self.kept or list(self.kept) == list(self.numbers), f"{self.group}: messages without a position"
         assert list(self.numbers) == list(range(self.base, self.tail)), f"{self.group}: the ledger has holes"
+
+
+def recorded(lease: Lease, journal: JournalCore, epoch: int, low: int, high: int) -> Records:
+    """Return the records of what `Lease.read` gives, where `JournalCore.pages`: who needs no message makes none."""
+    lease.may_read(epoch, low, high)
+    return Records(journal.reading, [lease.numbers[position] for position in range(low, high)])
 
 
 class Poll(Alarm):
