@@ -53,8 +53,7 @@ class Bench:
         self.up = up
         self.count = count
         self.raw = Raw(up.port)
-        headers = {"content-length": "", "a": "b"} if text else {}
-        send_all(self.raw, count, size, **headers)
+        send_all(self.raw, count, size, **({"amq-msg-type": "text"} if text else {}))
         self.raw.ask("SEND", destination="/queue/other")
         self.epoch = self.raw.ask("ATTACH", **SHARD)["epoch"]
         end = 0

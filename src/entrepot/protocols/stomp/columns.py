@@ -140,18 +140,29 @@ class Values:
 
     def add_run(self, values: list[bytes], times: i64) -> None:
         """Append several values, and the same again and again: so many times in all."""
-        self.parts.append(b"".join(values) * int(times))
-        lengths = [len(value) for value in values]
-        for _ in range(times):
-            for length in lengths:
-                self.size += length
-                write_i32_le(self.offsets, i32(self.size))
+        if not values:
+            return
+        octets = b"".join(values)
+        self.parts.append(octets * int(times))
+        offsets = self.offsets
+        if len(values) == 1:
+            _write_ends(offsets, self.size, len(octets), times)
+        else:
+            base: i64 = self.size
+            row: i64 = 0
+            while row < times:
+                end: i64 = base
+                for value in values:
+                    end += len(value)
+                    write_i32_le(offsets, i32(end))
+                base = end
+                row += 1
+        self.size += len(octets) * times
         self.valid.some(times * len(values))
 
     def add_none(self, rows: i64) -> None:
         """Append that there is none in so many rows."""
-        for _ in range(rows):
-            write_i32_le(self.offsets, i32(self.size))
+        _write_ends(self.offsets, self.size, 0, rows)
         self.valid.none(rows)
 
     def take(self) -> Column:
@@ -174,8 +185,7 @@ class Numbers:
 
     def add32(self, number: i64, rows: i64) -> None:
         """Append a number that fits 32 bits, for so many rows."""
-        for _ in range(rows):
-            write_i32_le(self.data, i32(number))
+        _write32(self.data, number, rows)
         self.valid.some(rows)
 
     def add64(self, number: i64) -> None:
@@ -187,8 +197,10 @@ class Numbers:
         """Append a time in ms since 1970 as microseconds, for so many rows; 0 is none."""
         is_none = ms == 0 or ms > MS_MAX or ms < -MS_MAX
         micros: i64 = 0 if is_none else ms * MICROS
-        for _ in range(rows):
+        row: i64 = 0
+        while row < rows:
             write_i64_le(self.data, micros)
+            row += 1
         if is_none:
             self.valid.none(rows)
         else:
@@ -196,8 +208,7 @@ class Numbers:
 
     def add_none32(self, rows: i64) -> None:
         """Append that there is none in so many rows."""
-        for _ in range(rows):
-            write_i32_le(self.data, 0)
+        _write32(self.data, 0, rows)
         self.valid.none(rows)
 
     def take(self) -> Column:
@@ -219,9 +230,8 @@ class Lists:
 
     def end_rows(self, count: i64, rows: i64) -> None:
         """``count`` values were added for each of so many rows."""
-        for _ in range(rows):
-            self.length += count
-            write_i32_le(self.offsets, i32(self.length))
+        _write_ends(self.offsets, self.length, count, rows)
+        self.length += count * rows
 
     def take(self) -> Column:
         """Hand over all, and be empty."""
@@ -464,6 +474,20 @@ class Columns:
                 texts.add_none(rows)
             at += rows
         found["text"] = texts.take()
+
+
+def _write32(writer: BytesWriter, number: i64, times: i64) -> None:
+    while times > 0:
+        write_i32_le(writer, i32(number))
+        times -= 1
+
+
+def _write_ends(writer: BytesWriter, start: i64, size: i64, times: i64) -> None:
+    """Append where so many things end that stand behind ``start``, each of ``size``."""
+    while times > 0:
+        start += size
+        write_i32_le(writer, i32(start))
+        times -= 1
 
 
 def _values(name: str, wanted: dict[str, bool]) -> Values | None:
