@@ -47,7 +47,7 @@ OFF_THE_PATH: Final = frozenset(
         "protocols/openwire/streaming protocols/serving/life",
         "protocols/serving/patience protocols/serving/targets protocols/serving/transactions",
         "protocols/stomp/consuming protocols/stomp/headers protocols/stomp/large protocols/stomp/leasing",
-        "protocols/stomp/options protocols/stomp/places protocols/stomp/ranges protocols/stomp/staging",
+        "protocols/stomp/options protocols/stomp/places protocols/stomp/staging",
     )
     for name in names.split()
 )

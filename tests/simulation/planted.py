@@ -50,6 +50,7 @@ from entrepot.journal.moves import Move
 from entrepot.journal.moving import carry_out, is_whole
 from entrepot.journal.overflow import CHECK, STRETCH, Overflow
 from entrepot.journal.parts import Parts as BracketInParts
+from entrepot.journal.reading import Records
 from entrepot.journal.record import MOVE, RECORD_HEAD, head_valid
 from entrepot.model.address import parse
 from entrepot.model.message import DEFAULT_PRIORITY, Message
@@ -58,6 +59,7 @@ from entrepot.protocols.artemis.large import LargeDelivery
 from entrepot.protocols.artemis.replies import Replies
 from entrepot.protocols.artemis.settling import Settling as CoreSettling
 from entrepot.protocols.large_body import LargeBody
+from entrepot.protocols.stomp.entries import Entries
 from entrepot.protocols.stomp.leasing import Leasing
 from entrepot.protocols.stomp.server import StompSession
 from entrepot.protocols.stomp.settling import Settling
@@ -69,6 +71,8 @@ from entrepot.simulation.network import Link
 
 latest = Holding.latest
 lease_fields = Shard._fields
+add_record = Entries.add_record
+go_to = Records.go_to
 asked = Commit._ask
 published = Commit._publish
 
@@ -460,6 +464,24 @@ def publishes_what_it_offered(self: Commit, broker: str, command: str, fields: M
     return {**answer, "parts": fields["parts"]} if command == "DECIDE" else answer
 
 
+def under_its_old_number(self: Entries, records: Records, position: int, deliveries: int) -> bool:
+    """Identifies a message by its record, which a publication has given another number."""
+    known = records.number
+    records.number = int.from_bytes(records.data[records.at + 10 : records.at + 18], "big")
+    written = add_record(self, records, position, deliveries)
+    records.number = known
+    return written
+
+
+def where_the_last_one_was(self: Records, position: int, most: int) -> int:
+    """Stays at a record of which the length alone is that of the next."""
+    at, stretch = self.at, self.data
+    length = go_to(self, position, most)
+    if self.data is stretch and self.number % 7 == 0 and at + length <= len(stretch):
+        self.at, self.end = at, at + length
+    return length
+
+
 def all_but_one(self: Commit, fields: Mapping[str, str], by_broker: Mapping[str, Sequence[str]]) -> Course[int]:
     return (yield from published(self, fields, {broker: parts[1:] for broker, parts in by_broker.items()}))
 
@@ -515,6 +537,8 @@ BUGS = {
     "a claim does not count octets": Bug(patches=((Pick, "is_full", lambda *_: False),)),
     "a claim takes what came behind its bound": Bug(patches=((Pick, "__init__", without_a_bound),)),
     "a broker forgets the bound of a lease": Bug(patches=((Lease, "_write", forgets_its_bound),)),
+    "an entry has the number that its message had": Bug(patches=((Entries, "add_record", under_its_old_number),)),
+    "an entry is that of the message before": Bug(patches=((Records, "go_to", where_the_last_one_was),)),
     "a driver never settles": Bug(patches=((Shard, "settle", never_settles),)),
     "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "_fields", as_it_was_lent),)),
     "what has expired is delivered": Bug(patches=((Stock, "is_over", lambda *_: False),)),

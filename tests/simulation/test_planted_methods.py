@@ -47,6 +47,8 @@ FOUND: Final = {  # what is not found at once, by a seed that is tried before al
     "a transaction does not wait for a blocked address": 59,
     "a value that comes back does not mind a newer one": 5,
     "an awaited acknowledgement is answered before it is on disk": 21,
+    "an entry has the number that its message had": 4,
+    "an entry is that of the message before": 2,
     "anybody counts the batches of a sink": 5,
     "checksums of bodies are not looked at": 5,
     "credit is not looked at": 2,

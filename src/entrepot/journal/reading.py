@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import read_i16_be, read_i32_be, read_i64_be
+from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from entrepot.base.errors import StorageError
 from entrepot.journal.index import DEAD, LIVE, Segment
 from entrepot.journal.names import corrupt
 from entrepot.journal.overflow import Overflow
-from entrepot.journal.record import BATCH_HEAD, ENVELOPE_MIN, RECORD_HEAD, envelope_at, record_valid
+from entrepot.journal.record import BATCH_HEAD, RECORD_HEAD, envelope_at, plain_envelope, record_valid
 from entrepot.journal.tail import Tail
-from entrepot.model.message import FLAG_DURABLE, FLAG_RARE, OVERHEAD_BYTES, Message, read_envelope
+from entrepot.model.message import FLAG_DURABLE, OVERHEAD_BYTES, Message, read_envelope
 
 READ_GAP_MAX: Final = 16 * 1024
 """Two records that are no further apart are fetched in one read: cheaper than a second system call."""
@@ -24,7 +24,7 @@ READ_MOST: Final = 1024 * 1024
 class Heads:
     """What a queue must know of messages that wait on disk. ``octets``: of all of them together.
 
-    Only plain ones are in it: durable, with nothing rare, so that no rule of sending asks for more of them.
+    Only plain ones are in it (`plain_envelope`) that are durable, so that no rule of sending asks for more of them.
     """
 
     def __init__(self) -> None:
@@ -38,20 +38,63 @@ class Heads:
 
         Nor is one whose lengths do not lead to ``end``, where the record ends: it is damaged, and who reads it says so.
         """
-        if end > len(data) or data[body + 1] != 0:
-            return False
-        envelope = envelope_at(data, body)
-        if not body < envelope <= end - ENVELOPE_MIN or data[envelope + 2] & (FLAG_DURABLE | FLAG_RARE) != FLAG_DURABLE:
+        envelope = plain_envelope(data, body, end)
+        if envelope < 0 or data[envelope + 2] & FLAG_DURABLE == 0:
             return False
         raw: i64 = i64(read_i32_be(data, body + 10))
-        name: i64 = i64(read_i16_be(data, envelope + 24))
-        if raw < 0 or envelope + ENVELOPE_MIN + name + raw != end:
-            return False
         self.sizes.append(int(raw + OVERHEAD_BYTES))
         self.priorities.append(data[envelope + 3])
         self.expirations.append(read_i64_be(data, envelope + 12))
         self.octets += raw + OVERHEAD_BYTES
         return True
+
+
+class Records:
+    """Goes to the records of messages, one after another; neighbours on disk are read together.
+
+    The record of ``number`` is ``data`` from ``at`` up to ``end``, and begins at ``offset`` of ``segment``.
+    """
+
+    def __init__(self, reading: Reading, numbers: list[int]) -> None:
+        self.reading: Reading = reading
+        self.numbers: list[int] = numbers
+        self.number: i64 = 0
+        self.data: bytes = b""
+        self.at: i64 = 0
+        self.end: i64 = 0
+        self.offset: i64 = 0
+        self.segment: Segment | None = None  # of which ``data`` is a stretch
+        self.start: i64 = 0  # of that stretch
+
+    def go_to(self, position: i64, most: i64) -> i64:
+        """Find the message ``numbers[position]``; return how long its record is. Raises StorageError without one.
+
+        Where it has to be read, it is with those that follow, up to about ``most`` octets, or READ_MOST.
+        """
+        index = self.reading.tail.index
+        number: i64 = self.numbers[position]
+        segment = index.find(number)
+        if segment is None or segment.states[index.slot] == DEAD:
+            raise StorageError(f"message {number} is not in the journal")
+        offset: i64 = i64(segment.offsets[index.slot])
+        length: i64 = i64(segment.lengths[index.slot])
+        if self.segment is not segment or offset < self.start or offset + length > self.start + len(self.data):
+            if most <= 0 or most > READ_MOST:
+                most = READ_MOST
+            self.data = self.reading.stretch(self.numbers, position, segment, offset, length, most)
+            self.segment = segment
+            self.start = offset
+        self.number = number
+        self.offset = offset
+        self.at = offset - self.start
+        self.end = self.at + length
+        return length
+
+    def message(self) -> Message:
+        """Make the message. Raises CorruptJournal."""
+        segment = self.segment
+        assert segment is not None
+        return _decode(segment, self.number, self.data, self.at, self.offset)
 
 
 class Reading:
@@ -111,28 +154,12 @@ class Reading:
         """
         found: list[Message] = []
         total: i64 = 0
-        data = b""
-        data_segment: Segment | None = None
-        data_start: i64 = 0
-        position = 0
-        index = self.tail.index
+        records = Records(self, numbers)
+        position: i64 = 0
         while position < len(numbers):
-            number: i64 = numbers[position]
-            segment = index.find(number)
-            if segment is None or segment.states[index.slot] == DEAD:
-                raise StorageError(f"message {number} is not in the journal")
-            slot = index.slot
-            offset: i64 = i64(segment.offsets[slot])
-            length: i64 = i64(segment.lengths[slot])
-            inside = data_segment is segment and offset >= data_start
-            if not inside or offset + length > data_start + len(data):
-                most = octets - total if 0 < octets - total < READ_MOST else READ_MOST
-                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length, most))
-                data_segment = segment
-                data_start = offset
-            found.append(_decode(segment, number, data, offset - data_start, offset))
+            total += records.go_to(position, octets - total)
+            found.append(records.message())
             position += 1
-            total += length
             if octets > 0 and total >= octets:
                 break
         return found
@@ -145,26 +172,13 @@ class Reading:
         `load`.
         """
         found = Heads()
-        index = self.tail.index
-        data = b""
-        data_segment: Segment | None = None
-        data_start: i64 = 0
-        position = 0
+        records = Records(self, numbers)
+        position: i64 = 0
         while position < len(numbers) and found.octets < octets:
-            segment = index.find(i64(numbers[position]))
-            if segment is None or segment.states[index.slot] == DEAD:
-                raise StorageError(f"message {numbers[position]} is not in the journal")
-            offset: i64 = i64(segment.offsets[index.slot])
-            length: i64 = i64(segment.lengths[index.slot])
-            if data_segment is not segment or offset < data_start or offset + length > data_start + len(data):
-                most = octets - found.octets if octets - found.octets < READ_MOST else READ_MOST
-                data = self._fetch(segment, offset, self._stretch(numbers, position, segment, offset, length, most))
-                data_segment = segment
-                data_start = offset
-            start = offset - data_start
-            if checked and not record_valid(data, start, len(data)):
+            records.go_to(position, octets - found.octets)
+            if checked and not record_valid(records.data, records.at, len(records.data)):
                 break
-            if not found.add(data, start + RECORD_HEAD, start + length):
+            if not found.add(records.data, records.at + RECORD_HEAD, records.end):
                 break
             position += 1
         return found
@@ -181,8 +195,10 @@ class Reading:
             tail.hand_over()
         return tail.port.read(segment.name, offset, length)
 
-    def _stretch(self, numbers: list[int], position: int, segment: Segment, offset: i64, length: i64, most: i64) -> i64:
-        """Return how much to read at ``offset`` so that the following numbers come with it, up to about ``most``."""
+    def stretch(
+        self, numbers: list[int], position: i64, segment: Segment, offset: i64, length: i64, most: i64
+    ) -> bytes:
+        """Read the record of ``numbers[position]``, and those that follow with it, up to about ``most`` octets."""
         moves = self.tail.index.moves
         moved = len(moves.rows) > 0
         end: i64 = offset + length
@@ -197,7 +213,7 @@ class Reading:
             size: i64 = i64(segment.lengths[slot])
             end = start + size
             position += 1
-        return end - offset
+        return self._fetch(segment, offset, end - offset)
 
 
 def _decode(segment: Segment, number: i64, data: bytes, at: i64, offset: i64) -> Message:

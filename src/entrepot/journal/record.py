@@ -63,7 +63,7 @@ from librt.strings import (
 from mypy_extensions import i32, i64
 
 from entrepot.base.checksum import crc32
-from entrepot.model.message import Message, write_envelope
+from entrepot.model.message import ENVELOPE_LAYOUT, FLAG_RARE, Message, write_envelope
 
 FORMAT_FIRST: Final = 1
 FORMAT: Final = 4
@@ -345,6 +345,26 @@ def envelope_at(data: bytes, body: i64) -> i64:
     if data[body + 1] & FLAG_EXTENDED:
         at += 16
     return at
+
+
+def plain_envelope(data: bytes, body: i64, end: i64) -> i64:
+    """Return where the envelope of a plain MESSAGE begins, -1 for any other. ``data[body]`` is its type octet.
+
+    A plain one has nothing rare, was not written as transient, and its lengths lead to ``end``, where the record ends.
+    What is damaged is not plain: who makes a message of it says so. Checksums are the caller's.
+    """
+    if end > len(data) or end - body < MESSAGE_FIXED + ENVELOPE_MIN or data[body] != MESSAGE or data[body + 1] != 0:
+        return -1
+    envelope = envelope_at(data, body)
+    if not body < envelope <= end - ENVELOPE_MIN or data[envelope] != ENVELOPE_LAYOUT:
+        return -1
+    if data[envelope + 2] & FLAG_RARE:
+        return -1
+    raw: i64 = i64(read_i32_be(data, body + 10))
+    name: i64 = i64(read_i16_be(data, envelope + 24))
+    if raw < 0 or name < 0 or envelope + ENVELOPE_MIN + name + raw != end:
+        return -1
+    return envelope if i64(read_i32_be(data, end - raw - 4)) == raw else -1
 
 
 def describe(data: bytes, at: i64) -> str:

@@ -29,6 +29,7 @@ from entrepot.core.records import KIND_CLAIM, KIND_LEASE
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.journal.condition import again
 from entrepot.journal.log import JournalCore
+from entrepot.journal.reading import Records
 from entrepot.model.message import Message
 from entrepot.model.predicate import Predicate
 
@@ -449,6 +450,12 @@ class Lease:
         assert self.base <= self.tail, f"{self.group}: base {self.base} above tail {self.tail}"
         assert not self.kept or list(self.kept) == list(self.numbers), f"{self.group}: messages without a position"
         assert list(self.numbers) == list(range(self.base, self.tail)), f"{self.group}: the ledger has holes"
+
+
+def recorded(lease: Lease, journal: JournalCore, epoch: int, low: int, high: int) -> Records:
+    """Return the records of what `Lease.read` gives, where `JournalCore.pages`: who needs no message makes none."""
+    lease.may_read(epoch, low, high)
+    return Records(journal.reading, [lease.numbers[position] for position in range(low, high)])
 
 
 class Poll(Alarm):

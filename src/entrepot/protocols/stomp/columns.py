@@ -63,18 +63,23 @@ class Bits:
         self.octets: BytesWriter = BytesWriter()
         self.open: i64 = 0
         self.count: i64 = 0
-        self.zeros: i64 = 0
 
-    def add(self, bit: bool) -> None:
-        """Append one."""
-        if bit:
-            self.open |= 1 << (self.count & 7)
-        else:
-            self.zeros += 1
-        self.count += 1
-        if self.count & 7 == 0:
-            self.octets.append(int(self.open))
-            self.open = 0
+    def add(self, bit: bool, rows: i64) -> None:
+        """Append ``rows`` of them that are equal."""
+        while rows > 0:
+            if self.count & 7 == 0 and rows >= 8:
+                whole: i64 = rows >> 3
+                self.octets.write((b"\xff" if bit else b"\0") * int(whole))
+                self.count += whole << 3
+                rows -= whole << 3
+                continue
+            if bit:
+                self.open |= 1 << (self.count & 7)
+            self.count += 1
+            rows -= 1
+            if self.count & 7 == 0:
+                self.octets.append(int(self.open))
+                self.open = 0
 
     def take(self) -> bytes:
         """Hand over all, and be empty."""
@@ -84,41 +89,89 @@ class Bits:
         self.octets.truncate(0)
         self.open = 0
         self.count = 0
-        self.zeros = 0
         return found
 
 
+class Valid:
+    """Which rows have a value. There are bits only from the first on that has none."""
+
+    def __init__(self) -> None:
+        self.bits: Bits = Bits()
+        self.count: i64 = 0
+        self.nulls: i64 = 0
+
+    def some(self, rows: i64) -> None:
+        """So many rows have one."""
+        if self.nulls > 0:
+            self.bits.add(True, rows)
+        self.count += rows
+
+    def none(self, rows: i64) -> None:
+        """So many rows have none."""
+        if self.nulls == 0:
+            self.bits.add(True, self.count)
+        self.bits.add(False, rows)
+        self.count += rows
+        self.nulls += rows
+
+    def take(self) -> bytes:
+        """Hand over the bits, b"" when all rows have a value; be empty."""
+        self.count = 0
+        self.nulls = 0
+        return self.bits.take()
+
+
 class Values:
-    """Octets of variable length, or none, for each row."""
+    """Octets of variable length, or none, for each row. They are put together when they are taken."""
 
     def __init__(self) -> None:
         self.offsets: BytesWriter = BytesWriter()
-        self.data: BytesWriter = BytesWriter()
-        self.valid: Bits = Bits()
+        self.parts: list[bytes] = []
+        self.size: i64 = 0
+        self.valid: Valid = Valid()
         write_i32_le(self.offsets, 0)
 
     def add(self, value: bytes) -> None:
         """Append a value."""
-        self.data.write(value)
-        write_i32_le(self.offsets, i32(len(self.data)))
-        self.valid.add(True)
+        self.parts.append(value)
+        self.size += len(value)
+        write_i32_le(self.offsets, i32(self.size))
+        self.valid.some(1)
 
-    def add_text(self, value: bytes) -> None:
-        """Append a value that must be UTF-8."""
-        self.add(value if value.isascii() else _utf8(value))
+    def add_run(self, values: list[bytes], times: i64) -> None:
+        """Append several values, and the same again and again: so many times in all."""
+        if not values:
+            return
+        octets = b"".join(values)
+        self.parts.append(octets * int(times))
+        offsets = self.offsets
+        if len(values) == 1:
+            _write_ends(offsets, self.size, len(octets), times)
+        else:
+            base: i64 = self.size
+            row: i64 = 0
+            while row < times:
+                end: i64 = base
+                for value in values:
+                    end += len(value)
+                    write_i32_le(offsets, i32(end))
+                base = end
+                row += 1
+        self.size += len(octets) * times
+        self.valid.some(times * len(values))
 
-    def add_none(self) -> None:
-        """Append that there is none."""
-        write_i32_le(self.offsets, i32(len(self.data)))
-        self.valid.add(False)
+    def add_none(self, rows: i64) -> None:
+        """Append that there is none in so many rows."""
+        _write_ends(self.offsets, self.size, 0, rows)
+        self.valid.none(rows)
 
     def take(self) -> Column:
         """Hand over all, and be empty."""
-        nulls = int(self.valid.zeros)
-        valid = self.valid.take()
-        found = Column(nulls, valid if nulls else b"", self.offsets.getvalue(), self.data.getvalue(), [])
+        nulls = int(self.valid.nulls)
+        found = Column(nulls, self.valid.take(), self.offsets.getvalue(), b"".join(self.parts), [])
         self.offsets.truncate(0)
-        self.data.truncate(0)
+        self.parts = []
+        self.size = 0
         write_i32_le(self.offsets, 0)
         return found
 
@@ -128,36 +181,40 @@ class Numbers:
 
     def __init__(self) -> None:
         self.data: BytesWriter = BytesWriter()
-        self.valid: Bits = Bits()
+        self.valid: Valid = Valid()
 
-    def add32(self, number: i64) -> None:
-        """Append a number that fits 32 bits."""
-        write_i32_le(self.data, i32(number))
-        self.valid.add(True)
+    def add32(self, number: i64, rows: i64) -> None:
+        """Append a number that fits 32 bits, for so many rows."""
+        _write32(self.data, number, rows)
+        self.valid.some(rows)
 
     def add64(self, number: i64) -> None:
         """Append a number."""
         write_i64_le(self.data, number)
-        self.valid.add(True)
+        self.valid.some(1)
 
-    def add_time(self, ms: i64) -> None:
-        """Append a time in ms since 1970 as microseconds; 0 is none."""
-        if ms == 0 or ms > MS_MAX or ms < -MS_MAX:
-            write_i64_le(self.data, 0)
-            self.valid.add(False)
+    def add_time(self, ms: i64, rows: i64) -> None:
+        """Append a time in ms since 1970 as microseconds, for so many rows; 0 is none."""
+        is_none = ms == 0 or ms > MS_MAX or ms < -MS_MAX
+        micros: i64 = 0 if is_none else ms * MICROS
+        row: i64 = 0
+        while row < rows:
+            write_i64_le(self.data, micros)
+            row += 1
+        if is_none:
+            self.valid.none(rows)
         else:
-            self.add64(ms * MICROS)
+            self.valid.some(rows)
 
-    def add_none32(self) -> None:
-        """Append that there is none."""
-        write_i32_le(self.data, 0)
-        self.valid.add(False)
+    def add_none32(self, rows: i64) -> None:
+        """Append that there is none in so many rows."""
+        _write32(self.data, 0, rows)
+        self.valid.none(rows)
 
     def take(self) -> Column:
         """Hand over all, and be empty."""
-        nulls = int(self.valid.zeros)
-        valid = self.valid.take()
-        found = Column(nulls, valid if nulls else b"", b"", self.data.getvalue(), [])
+        nulls = int(self.valid.nulls)
+        found = Column(nulls, self.valid.take(), b"", self.data.getvalue(), [])
         self.data.truncate(0)
         return found
 
@@ -171,10 +228,10 @@ class Lists:
         self.length: i64 = 0
         write_i32_le(self.offsets, 0)
 
-    def end_row(self, count: i64) -> None:
-        """``count`` values were added for this row."""
-        self.length += count
-        write_i32_le(self.offsets, i32(self.length))
+    def end_rows(self, count: i64, rows: i64) -> None:
+        """``count`` values were added for each of so many rows."""
+        _write_ends(self.offsets, self.length, count, rows)
+        self.length += count * rows
 
     def take(self) -> Column:
         """Hand over all, and be empty."""
@@ -186,7 +243,11 @@ class Lists:
 
 
 class Columns:
-    """The columns ``names`` of the messages that are added. ``octets``: what they hold by now, about."""
+    """The columns ``names`` of the messages that are added. ``octets``: what they hold by now, about.
+
+    Neighbours are much alike: what a row has in common with those before it is counted, and written once for all of
+    them when it changes (`_end_envelope`, `_end_said`).
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         """Raises nothing: a name that no message has a column for is left out of what `take` gives."""
@@ -196,8 +257,6 @@ class Columns:
         self.next: i64 = 0  # the position behind the last message that was added, ever
         self.id: Values | None = _values("message_id", wanted)
         self.destination: Values | None = _values("destination", wanted)
-        self.body: Values | None = _values("body", wanted)
-        self.text: Values | None = _values("text", wanted)
         self.priority: Numbers | None = _numbers("priority", wanted)
         self.timestamp: Numbers | None = _numbers("timestamp", wanted)
         self.expiration: Numbers | None = _numbers("expiration", wanted)
@@ -209,12 +268,20 @@ class Columns:
         self.path: Lists | None = _lists("path", wanted, 1)
         self.sequence: Numbers | None = _numbers("group_sequence", wanted)
         self.texts: dict[str, Values] = {name: Values() for name in TEXT_HEADERS if name in wanted}
-        self.wants_body: bool = self.body is not None or self.text is not None
+        self.wants_body: bool = "body" in wanted
+        self.wants_text: bool = "text" in wanted
+        self.bodies: Values | None = Values() if self.wants_body or self.wants_text else None
         self.wants_fields: bool = (
             self.properties is not None or self.path is not None or self.sequence is not None or len(self.texts) > 0
         )
-        self._lines: bytes = b""  # those of the last message: neighbours often have the same
-        self._fields: dict[bytes, bytes] = {}
+        self.wants_said: bool = self.wants_fields or self.destination is not None
+        self._text_runs: list[tuple[bool, int]] = []  # whether rows are text, and how many
+        self._envelope: i64 = 0  # priority, flags and deliveries of the last rows, as an entry has them
+        self._expiration: i64 = 0
+        self._envelope_rows: i64 = 0
+        self._said: bytes = b""  # destination and header lines of the last rows
+        self._named: i64 = 0  # octets of that which are the destination
+        self._said_rows: i64 = 0
 
     def add(
         self,
@@ -230,75 +297,23 @@ class Columns:
         body: bytes,
     ) -> None:
         """Append a message; parameters as of `ranges.write_entry`."""
-        self.count += 1
-        self.next = position + 1
         self.octets += HEAD_OCTETS + len(lines) + len(body)
+        self._add_envelope(priority << 24 | flags << 16 | deliveries, expiration)
+        if self.wants_said:
+            self._add_said(destination + lines if self.wants_fields else destination, len(destination))
+        self._add_row(position, timestamp)
         if self.id is not None:
-            self.id.add_text(identity)
-        if self.destination is not None:
-            self.destination.add_text(destination)
-        if self.body is not None:
-            self.body.add(body)
-        if self.text is not None:
-            if flags & OCTETS:
-                self.text.add_none()
-            else:
-                self.text.add_text(body)
-        self._add_numbers(position, timestamp, expiration, priority, flags, deliveries)
-        if self.wants_fields:
-            if lines != self._lines:
-                self._lines = lines
-                self._fields = fields_of(lines)
-            self._add_fields(self._fields)
-
-    def _add_numbers(
-        self, position: i64, timestamp: i64, expiration: i64, priority: i64, flags: i64, deliveries: i64
-    ) -> None:
-        if self.position is not None:
-            self.position.add64(position)
-        if self.timestamp is not None:
-            self.timestamp.add_time(timestamp)
-        if self.expiration is not None:
-            self.expiration.add_time(expiration)
-        if self.priority is not None:
-            self.priority.add32(priority)
-        if self.deliveries is not None:
-            self.deliveries.add32(deliveries + 1)
-        if self.persistent is not None:
-            self.persistent.add(flags & PERSISTENT != 0)
-        if self.redelivered is not None:
-            self.redelivered.add(flags & REDELIVERED != 0)
-
-    def _add_fields(self, fields: dict[bytes, bytes]) -> None:
-        for name, values in self.texts.items():
-            text = fields.get(TEXT_HEADERS[name])
-            if text is None:
-                values.add_none()
-            else:
-                values.add(text)
-        if self.sequence is not None:
-            _add_sequence(self.sequence, fields.get(GROUP_SEQUENCE))
-        if self.path is not None:
-            path = fields.get(PATH)
-            brokers = path.split(b",") if path else []
-            for broker in brokers:
-                self.path.children[0].add(broker)
-            self.path.end_row(len(brokers))
-        properties = self.properties
-        if properties is not None:
-            count: i64 = 0
-            for header, value in fields.items():
-                if header not in NOT_PROPERTIES:
-                    properties.children[0].add(header)
-                    properties.children[1].add(value)
-                    count += 1
-            properties.end_row(count)
+            self.id.add(identity)
+        if self.bodies is not None:
+            self.bodies.add(body)
 
     def add_entries(self, data: bytes) -> None:
         """Append the messages of the body of a frame of the form ``batch``. Raises MalformedFrame."""
         at: i64 = 0
         end: i64 = len(data)
-        wants_body = self.wants_body
+        identities = self.id
+        bodies = self.bodies
+        wants_said = self.wants_said
         wants_fields = self.wants_fields
         while at < end:
             if end - at < HEAD_OCTETS:
@@ -310,31 +325,104 @@ class Columns:
             stop: i64 = at + 4 + size
             if stop > end or body_at > stop:
                 raise MalformedFrame(f"the entry at octet {at} of the range is longer than what came")
-            self.add(
-                read_i64_be(data, at + 4),
-                read_i64_be(data, at + 12),
-                read_i64_be(data, at + 20),
-                data[at + 28],
-                data[at + 29],
-                i64(read_i16_be(data, at + 30)) & 0xFFFF,
-                data[at + HEAD_OCTETS : destination_at],
-                data[destination_at:lines_at],
-                data[lines_at:body_at] if wants_fields else b"",
-                data[body_at:stop] if wants_body else b"",
-            )
+            self.octets += HEAD_OCTETS + stop - lines_at
+            self._add_envelope(i64(read_i32_be(data, at + 28)) & 0xFFFFFFFF, read_i64_be(data, at + 20))
+            if wants_said:
+                said = data[destination_at : body_at if wants_fields else lines_at]
+                self._add_said(said, lines_at - destination_at)
+            self._add_row(read_i64_be(data, at + 4), read_i64_be(data, at + 12))
+            if identities is not None:
+                identities.add(data[at + HEAD_OCTETS : destination_at])
+            if bodies is not None:
+                bodies.add(data[body_at:stop])
             at = stop
+
+    def _add_row(self, position: i64, timestamp: i64) -> None:
+        """Add what differs from row to row."""
+        self.count += 1
+        self.next = position + 1
+        if self.position is not None:
+            self.position.add64(position)
+        if self.timestamp is not None:
+            self.timestamp.add_time(timestamp, 1)
+
+    def _add_envelope(self, envelope: i64, expiration: i64) -> None:
+        if envelope != self._envelope or expiration != self._expiration:
+            self._end_envelope()
+            self._envelope = envelope
+            self._expiration = expiration
+        self._envelope_rows += 1
+
+    def _end_envelope(self) -> None:
+        """Write what the last rows have in common."""
+        rows = self._envelope_rows
+        if rows == 0:
+            return
+        self._envelope_rows = 0
+        flags = self._envelope >> 16 & 0xFF
+        if self.wants_text:
+            self._text_runs.append((flags & OCTETS == 0, int(rows)))
+        if self.expiration is not None:
+            self.expiration.add_time(self._expiration, rows)
+        if self.priority is not None:
+            self.priority.add32(self._envelope >> 24, rows)
+        if self.deliveries is not None:
+            self.deliveries.add32((self._envelope & 0xFFFF) + 1, rows)
+        if self.persistent is not None:
+            self.persistent.add(flags & PERSISTENT != 0, rows)
+        if self.redelivered is not None:
+            self.redelivered.add(flags & REDELIVERED != 0, rows)
+
+    def _add_said(self, said: bytes, named: i64) -> None:
+        if named != self._named or said != self._said:
+            self._end_said()
+            self._said = said
+            self._named = named
+        self._said_rows += 1
+
+    def _end_said(self) -> None:
+        """Write what the headers of the last rows say."""
+        rows = self._said_rows
+        if rows == 0:
+            return
+        self._said_rows = 0
+        destination = self.destination
+        if destination is not None:
+            destination.add_run([_utf8(self._said[: self._named])], rows)
+        if self.wants_fields:
+            self._add_fields(fields_of(self._said[self._named :]), rows)
+
+    def _add_fields(self, fields: dict[bytes, bytes], rows: i64) -> None:
+        for name, values in self.texts.items():
+            text = fields.get(TEXT_HEADERS[name])
+            if text is None:
+                values.add_none(rows)
+            else:
+                values.add_run([text], rows)
+        if self.sequence is not None:
+            _add_sequence(self.sequence, fields.get(GROUP_SEQUENCE), rows)
+        if self.path is not None:
+            path = fields.get(PATH)
+            brokers = path.split(b",") if path else []
+            self.path.children[0].add_run(brokers, rows)
+            self.path.end_rows(len(brokers), rows)
+        properties = self.properties
+        if properties is not None:
+            names = [name for name in fields if name not in NOT_PROPERTIES]
+            properties.children[0].add_run(names, rows)
+            properties.children[1].add_run([fields[name] for name in names], rows)
+            properties.end_rows(len(names), rows)
 
     def take(self) -> dict[str, Column]:
         """Hand over the columns, and be empty."""
+        self._end_envelope()
+        self._end_said()
         found: dict[str, Column] = {}
-        for name, values in (
-            ("message_id", self.id),
-            ("destination", self.destination),
-            ("body", self.body),
-            ("text", self.text),
-        ):
-            if values is not None:
-                found[name] = values.take()
+        if self.id is not None:
+            found["message_id"] = _texts(self.id)
+        if self.destination is not None:
+            found["destination"] = self.destination.take()
+        self._take_bodies(found)
         for name, numbers in (
             ("priority", self.priority),
             ("timestamp", self.timestamp),
@@ -356,6 +444,50 @@ class Columns:
         self.count = 0
         self.octets = 0
         return found
+
+    def _take_bodies(self, found: dict[str, Column]) -> None:
+        """Hand over ``body`` and ``text``, which are one and the same where all bodies are text as they are."""
+        bodies = self.bodies
+        if bodies is None:
+            return
+        runs = self._text_runs
+        self._text_runs = []
+        parts = bodies.parts
+        is_text = self.wants_text and all(text for text, _ in runs)
+        whole = bodies.take() if self.wants_body or is_text else None
+        if whole is None:
+            bodies.take()
+        elif self.wants_body:
+            found["body"] = whole
+        if not self.wants_text:
+            return
+        if is_text and whole is not None and whole.data.isascii():
+            found["text"] = whole
+            return
+        texts = Values()
+        at = 0
+        for text, rows in runs:
+            if text:
+                for part in parts[at : at + rows]:
+                    texts.add(_utf8(part))
+            else:
+                texts.add_none(rows)
+            at += rows
+        found["text"] = texts.take()
+
+
+def _write32(writer: BytesWriter, number: i64, times: i64) -> None:
+    while times > 0:
+        write_i32_le(writer, i32(number))
+        times -= 1
+
+
+def _write_ends(writer: BytesWriter, start: i64, size: i64, times: i64) -> None:
+    """Append where so many things end that stand behind ``start``, each of ``size``."""
+    while times > 0:
+        start += size
+        write_i32_le(writer, i32(start))
+        times -= 1
 
 
 def _values(name: str, wanted: dict[str, bool]) -> Values | None:
@@ -398,15 +530,26 @@ def _unescaped(text: bytes) -> bytes:
     return b"\\".join([part.replace(b"\\n", b"\n").replace(b"\\c", b":").replace(b"\\r", b"\r") for part in parts])
 
 
-def _add_sequence(numbers: Numbers, text: bytes | None) -> None:
+def _texts(values: Values) -> Column:
+    """Take values that must be UTF-8, each of which was added by itself."""
+    parts = values.parts
+    whole = values.take()
+    if whole.data.isascii():
+        return whole
+    for part in parts:
+        values.add(_utf8(part))
+    return values.take()
+
+
+def _add_sequence(numbers: Numbers, text: bytes | None, rows: i64) -> None:
     if text is not None and len(text) <= DIGITS_MAX and text.removeprefix(b"-").isdigit():
         number = int(text)
         if INT_MIN <= number <= INT_MAX:
-            numbers.add32(number)
+            numbers.add32(number, rows)
             return
-    numbers.add_none32()
+    numbers.add_none32(rows)
 
 
 def _utf8(octets: bytes) -> bytes:
     """Return ``octets`` as they are when they are UTF-8, otherwise with U+FFFD where they are not."""
-    return octets.decode("utf-8", "replace").encode()
+    return octets if octets.isascii() else octets.decode("utf-8", "replace").encode()

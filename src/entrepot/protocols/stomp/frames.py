@@ -71,6 +71,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 DEFAULT_LIMITS: Final = Limits()
+GATHERED_LEAST: Final = 16 * KIB  # octets of a body whose chunks are kept as they come, each for itself
 
 
 def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = V1_2) -> bytes:
@@ -103,25 +104,46 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"", ve
 class FrameParser:
     """Octets in, frames out. Set ``version`` when it is agreed on; it holds for the frames not yet taken.
 
-    Owns the buffer, which never holds more than one incomplete frame within ``limits`` plus the chunk last fed.
+    Owns the buffer, which never holds more than one incomplete frame within ``limits`` plus the chunk last fed. A chunk
+    that comes when nothing waits is looked at where it is, and of a long body whose length is known the chunks are
+    kept as they came, to be put together once: a range of megabytes is copied once on its way to `Frame.body`.
     """
 
     def __init__(self, version: str = V1_0, limits: Limits = DEFAULT_LIMITS) -> None:
         self.version = version
         self.limits = limits
-        self._buffer = bytearray()
+        self._buffer: bytes | bytearray = b""
         self._start = 0  # of the frame that is looked at
         self._seen = 0  # no blank line, or no NUL, before this
         self._frame: Frame | None = None  # its head is read, its body not
         self._length = -1  # of that body, -1 for up to the next NUL
+        self._chunks: list[bytes | memoryview] = []  # the beginning of that body, where it is long
+        self._gathered = 0  # octets of these
 
     def feed(self, data: bytes) -> None:
         """Take the next octets. Call `take` until it returns None before feeding more."""
-        if self._start:
-            del self._buffer[: self._start]
+        missing = self._length - self._gathered if self._chunks else 0
+        if missing > 0:
+            if len(data) <= missing:  # the NUL behind the body is still to come
+                self._chunks.append(data)
+                self._gathered += len(data)
+                return
+            self._chunks.append(memoryview(data)[:missing])
+            self._gathered += missing
+            self._buffer = data
+            self._start = self._seen = missing
+        elif self._start == len(self._buffer):
+            self._buffer = data
+            self._start = self._seen = 0
+        else:
+            buffer = self._buffer
+            if not isinstance(buffer, bytearray):
+                self._buffer = buffer = bytearray(memoryview(buffer)[self._start :])
+            else:
+                del buffer[: self._start]
             self._seen -= self._start
             self._start = 0
-        self._buffer += data
+            buffer += data
 
     def take(self) -> Frame | None:
         """Return the next complete frame, or None until more is fed.
@@ -135,7 +157,7 @@ class FrameParser:
     @property
     def buffered(self) -> int:
         """How many octets wait for the rest of their frame."""
-        return len(self._buffer) - self._start
+        return len(self._buffer) - self._start + self._gathered
 
     def _take_head(self) -> bool:
         buffer = self._buffer
@@ -161,23 +183,38 @@ class FrameParser:
         frame = self._frame
         assert frame is not None
         buffer = self._buffer
+        start = self._start
         if self._length >= 0:
-            end = self._start + self._length
+            end = start + self._length - self._gathered
             if len(buffer) <= end:
+                if self._length >= GATHERED_LEAST and not self._chunks and len(buffer) > start:
+                    self._gather()
                 return None
             if buffer[end] != 0:
                 raise MalformedFrame(f"the body of {frame.command} does not end with NUL after its content-length")
         else:
             end = buffer.find(0, self._seen)
-            if (end if end >= 0 else len(buffer)) - self._start > self.limits.body:
+            if (end if end >= 0 else len(buffer)) - start > self.limits.body:
                 raise LimitExceeded(f"the body of a frame is longer than {self.limits.body} octets")
             if end < 0:
                 self._seen = len(buffer)
                 return None
-        frame.body = bytes(memoryview(buffer)[self._start : end])
+        if self._chunks:
+            frame.body = b"".join(self._chunks)
+            self._chunks = []
+            self._gathered = 0
+        else:
+            frame.body = bytes(memoryview(buffer)[start:end])
         self._start = self._seen = end + 1
         self._frame = None
         return frame
+
+    def _gather(self) -> None:
+        """Keep what is there of a long body as a chunk, and look at those that follow only for its end."""
+        self._chunks.append(memoryview(self._buffer)[self._start :])
+        self._gathered = len(self._buffer) - self._start
+        self._buffer = b""
+        self._start = self._seen = 0
 
     def _read_head(self, octets: bytes) -> Frame:
         try:
@@ -227,7 +264,7 @@ class FrameParser:
         return length
 
 
-def _blank_line(buffer: bytearray, start: int) -> tuple[int, int]:
+def _blank_line(buffer: bytes | bytearray, start: int) -> tuple[int, int]:
     """Return where the line before the first blank line ends, and how many octets follow to its end; -1 for none."""
     plain = buffer.find(b"\n\n", start)
     if plain >= 0:

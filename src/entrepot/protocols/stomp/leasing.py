@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.base.values import boolean
-from entrepot.core.leases.lease import Lease, Poll
+from entrepot.core.leases.lease import Lease, Poll, recorded
 from entrepot.core.leases.wanting import LeaseDemand
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue.bereaved import without_body
@@ -29,12 +28,11 @@ from entrepot.protocols.serving.session import ServerSession
 from entrepot.protocols.stomp import commands
 from entrepot.protocols.stomp.answers import Answers
 from entrepot.protocols.stomp.codec import Reader
-from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
-from entrepot.protocols.stomp.escapes import V12, octets_of
-from entrepot.protocols.stomp.headers import selector_of, whole_number, write_headers
+from entrepot.protocols.stomp.entries import LENGTH_DIGITS, Entries, kind_of
+from entrepot.protocols.stomp.headers import selector_of, whole_number
 from entrepot.protocols.stomp.listing import token_of
 from entrepot.protocols.stomp.places import Places
-from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry
+from entrepot.protocols.stomp.ranges import FORM
 from entrepot.protocols.stomp.writing import Writing
 
 WAIT_MS_MAX: Final = 60_000  # a longer wait would look like a dead connection to whatever stands between
@@ -104,8 +102,7 @@ class Leasing(Source):
         self.waiting: list[_Claim] = []
         self.reads: list[Reading] = []
         self.demands: list[LeaseDemand] = []
-        self.page: BytesWriter = BytesWriter()
-        self.id_prefix: bytes = session.broker.ids.node.message_prefix.encode()
+        self.length_digits: i64 = LENGTH_DIGITS
         self.looking: Looking | None = None
         session.outlet.add_source(self)
 
@@ -294,13 +291,12 @@ class Leasing(Source):
                 self.answers.refuse(error, reading.receipt)
 
     def _write_page(self, reading: Reading) -> None:
-        lease = reading.lease
         high = min(reading.high, reading.at + PAGE_MESSAGES)
-        messages = lease.read(self.session.broker.journal, reading.epoch, reading.at, high, PAGE_OCTETS)
         if reading.batch:
-            self._write_batch(reading, messages)
+            self._write_batch(reading, high)
             return
-        for message in messages:
+        broker = self.session.broker
+        for message in reading.lease.read(broker.journal, reading.epoch, reading.at, high, PAGE_OCTETS):
             if self.outlet.choked or not self._write_single(reading, message):
                 return
 
@@ -334,100 +330,75 @@ class Leasing(Source):
         headers = {
             "subscription": reading.identity,
             "position": str(reading.at),
-            "destination": self._kind(reading) + message.address,
+            "destination": kind_of(reading.lease.queue) + message.address,
         }
         reading.at += 1
         self.writing.write_message(message, headers)
         return True
 
-    def _write_batch(self, reading: Reading, messages: list[Message]) -> None:
+    def _write_batch(self, reading: Reading, high: int) -> None:
         """Write messages many to a frame; one whose body is on disk for its length is a frame of its own between."""
-        first = reading.at
-        address = ""
-        destination = b""
-        for message in messages:
-            rare = message.rare
-            if rare is not None and rare.large_id != 0:
-                self._write_frame(reading, first)
-                if not self._write_single(reading, message):
-                    return
-                first = reading.at
-                continue
-            if message.address != address or not destination:
-                address = message.address
-                destination = self._kind(reading).encode() + address.encode()
-            self._write_entry(reading, message, destination)
-            reading.at += 1
-            if len(self.page) >= PAGE_OCTETS_MOST:
-                break
-        self._write_frame(reading, first)
-
-    def _write_entry(self, reading: Reading, message: Message, destination: bytes) -> None:
         broker = self.session.broker
-        rare = message.rare
-        identity: bytes
-        tail = message.raw
-        body_at = message.body_at
-        if rare is None and message.language is STOMP_LANGUAGE:
-            identity = self.id_prefix + b"%d" % int(message.number)
-        else:
-            identity = broker.ids.identity_of(message).encode()
-        if message.language is not STOMP_LANGUAGE:
-            tail, body_at = tail_of(message)
-        lines = tail[: body_at - 1]
-        deliveries: i64 = 0
-        if reading.lease.queue.stock.attempts or not broker.journal.pages:
-            deliveries = reading.lease.deliveries(reading.at)
-        flags: i64 = PERSISTENT if message.durable else 0
-        if message.redelivered or deliveries > 0:
-            flags |= REDELIVERED
-        if _holds_octets(lines):
-            flags |= OCTETS
-        if rare is not None and rare.annotations:
-            lines += _annotation_lines(message)
-        write_entry(
-            self.page,
-            reading.at,
-            message.timestamp,
-            message.expiration,
-            message.priority,
-            flags,
-            deliveries,
-            identity,
-            destination,
-            lines,
-            tail[body_at:-1] if body_at < len(tail) else b"",  # as in `convert.py`
-        )
-
-    def _kind(self, reading: Reading) -> str:
-        return "/topic/" if reading.lease.queue.routing == MULTICAST else "/queue/"
-
-    def _write_frame(self, reading: Reading, first: int) -> None:
-        """Write the MESSAGE frame around the entries from ``first`` on."""
-        count = reading.at - first
-        if count == 0:
-            return
-        session = self.session
-        writer = self.outlet.out
-        body = self.page.getvalue()
-        self.page.truncate(0)
         queue = reading.lease.queue
-        writer.write(b"MESSAGE\n")
-        headers = {
-            "subscription": reading.identity,
-            "destination": self._kind(reading) + queue.address,
-            "message-id": f"{session.broker.ids.node_id}:{queue.name}:{first}",
-            "form": FORM,
-            "position": str(first),
-            "count": str(count),
-            "content-type": "application/x-entrepot-range",
-            "content-length": str(len(body)),
-        }
-        write_headers(writer, headers, self.reader.version)
-        writer.append(10)
-        writer.write(body)
-        writer.write(b"\0\n")
-        self.writing.note_batch(count)
+        most: i64 = high - reading.at
+        entries = Entries(
+            self.outlet, broker.ids, queue, reading.identity, self.reader.version, most, self.length_digits
+        )
+        written = False
+        try:
+            if broker.journal.pages:
+                self._write_records(reading, high, entries)
+            else:
+                self._write_kept(reading, high, entries)
+            written = True
+        finally:
+            if not written:
+                entries.drop()
+        self._end_frame(entries)
+        self.length_digits = entries.digits
+
+    def _write_records(self, reading: Reading, high: int, entries: Entries) -> None:
+        lease = reading.lease
+        low: i64 = reading.at
+        records = recorded(lease, self.session.broker.journal, reading.epoch, reading.at, high)
+        is_counted = len(lease.queue.stock.attempts) > 0
+        octets: i64 = 0
+        position: i64 = low
+        while position < high and octets < PAGE_OCTETS and entries.length < PAGE_OCTETS_MOST:
+            octets += records.go_to(position - low, PAGE_OCTETS - octets)
+            deliveries: i64 = lease.deliveries(int(position)) if is_counted else 0
+            if entries.add_record(records, position, deliveries):
+                position += 1
+                continue
+            reading.at = int(position)
+            if not self._write_one(reading, records.message(), deliveries, entries):
+                return
+            position = reading.at
+        reading.at = int(position)
+
+    def _write_kept(self, reading: Reading, high: int, entries: Entries) -> None:
+        """Write what is in memory alone: there is no disk."""
+        lease = reading.lease
+        for message in lease.read(self.session.broker.journal, reading.epoch, reading.at, high):
+            if not self._write_one(reading, message, lease.deliveries(reading.at), entries):
+                return
+            if entries.length >= PAGE_OCTETS_MOST:
+                return
+
+    def _write_one(self, reading: Reading, message: Message, deliveries: i64, entries: Entries) -> bool:
+        """Write the message at ``reading.at`` in the way that it needs; False as of `_write_single`."""
+        rare = message.rare
+        if rare is not None and rare.large_id != 0:
+            self._end_frame(entries)
+            return self._write_single(reading, message)
+        entries.add(message, reading.at, deliveries)
+        reading.at += 1
+        return True
+
+    def _end_frame(self, entries: Entries) -> None:
+        count = entries.end()
+        if count > 0:
+            self.writing.note_batch(count)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -460,19 +431,3 @@ def _flag(text: str, name: str) -> bool:
         return boolean(text)
     except ValueError:
         raise Refused(f"{name} is {text[:40]!r}", remedy="use true or false") from None
-
-
-def _holds_octets(lines: bytes) -> bool:
-    """Return whether these header lines mark the body as octets (classic.md 6.3): by a length, unless they say text."""
-    if not lines.startswith(b"content-length:") and lines.find(b"\ncontent-length:") < 0:
-        return False
-    return lines.find(b"amq-msg-type:text") < 0
-
-
-def _annotation_lines(message: Message) -> bytes:
-    rare = message.need_rare()
-    lines = BytesWriter()
-    write_headers(lines, rare.annotations, V12)
-    if message.address and "_AMQ_ORIG_ADDRESS" in rare.annotations:
-        lines.write(b"original-destination:" + octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], V12) + b"\n")
-    return lines.getvalue()

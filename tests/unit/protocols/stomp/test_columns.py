@@ -162,6 +162,31 @@ def test_columns_say_what_the_plain_reader_says(first: list[tuple], second: list
         assert columns.count == columns.octets == 0
 
 
+@given(st.lists(st.tuples(ENTRY, st.integers(1, 40)), max_size=6), st.booleans())
+def test_neighbours_that_are_alike_are_all_there(found: list[tuple[tuple, int]], alone: bool) -> None:
+    entries = [(place, *entry[1:]) for entry, times in found for place in range(times)]
+    columns = Columns(NAMES)
+    if alone:
+        for *fixed, identity, destination, pairs, body in entries:
+            lines = "".join(f"{escaped(name)}:{escaped(value)}\n" for name, value in pairs).encode()
+            columns.add(*fixed, identity.encode(), destination.encode(), lines, body)
+    else:
+        columns.add_entries(written(entries))
+    check(columns.take(), written(entries))
+
+
+def test_text_and_body_have_the_same_octets_where_all_are_text() -> None:
+    columns = Columns(["body", "text"])
+    entries = [(place, 0, 0, 4, 0, 0, "m", "/queue/q", [], b"text %d" % place) for place in range(20)]
+    columns.add_entries(written(entries))
+    made = columns.take()
+    assert made["text"] is made["body"]
+    columns.add_entries(written([*entries, (20, 0, 0, 4, OCTETS, 0, "m", "/queue/q", [], b"octets")]))
+    made = columns.take()
+    assert octets(made["text"]) == [b"text %d" % place for place in range(20)] + [None]
+    assert octets(made["body"])[-1] == b"octets"
+
+
 @given(st.lists(ENTRY, min_size=1, max_size=5), st.sets(st.sampled_from(NAMES), max_size=4))
 def test_only_wanted_columns_are_made_and_they_are_the_same(entries: list[tuple], wanted: set[str]) -> None:
     some, everything = Columns(sorted(wanted)), Columns(NAMES)

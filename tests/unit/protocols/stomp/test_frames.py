@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -87,6 +89,49 @@ def test_how_it_is_cut_into_chunks_does_not_matter(data: bytes, version: str, ch
     whole = outcome(data, version, max(len(data), 1))
     assert outcome(data, version, chunk) == whole
     assert outcome(data, version, 1) == whole
+
+
+@given(
+    frames=st.lists(st.tuples(st.binary(max_size=40), st.booleans()), max_size=6),
+    chunks=st.lists(st.integers(1, 50), min_size=1, max_size=6),
+    least=st.integers(1, 30),
+)
+def test_long_bodies_are_put_together_from_chunks(
+    frames: list[tuple[bytes, bool]], chunks: list[int], least: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("entrepot.protocols.stomp.frames.GATHERED_LEAST", least)
+        data = b""
+        wanted: list[bytes] = []
+        for body, has_length in frames:
+            wanted.append(body if has_length else body.replace(b"\0", b"."))
+            headers = {"content-length": str(len(body))} if has_length else {}
+            data += encode_frame("MESSAGE", headers, wanted[-1]) + b"\n"
+        parser = FrameParser("1.2")
+        found: list[bytes] = []
+        at = 0
+        for size in itertools.cycle(chunks):
+            if at >= len(data):
+                break
+            parser.feed(data[at : at + size])
+            at += size
+            while (frame := parser.take()) is not None:
+                found.append(frame.body)
+        assert found == wanted
+        assert parser.buffered <= 1, "the line end behind the last"
+
+
+def test_the_end_of_a_long_body_is_looked_at() -> None:
+    parser = FrameParser("1.2")
+    parser.feed(b"MESSAGE\ncontent-length:40000\n\n" + b"x" * 20_000)
+    assert parser.take() is None
+    assert parser.buffered == 20_000
+    parser.feed(b"x" * 20_000)
+    assert parser.take() is None
+    assert parser.buffered == 40_000
+    parser.feed(b"x\0")
+    with pytest.raises(MalformedFrame):
+        parser.take()
 
 
 def test_1_2_lines_may_end_with_cr_lf_and_1_1_lines_may_not() -> None:

@@ -176,3 +176,87 @@ def test_receipts_are_asked_for_by_nobody_and_nothing_breaks() -> None:
     lease = next(iter(rig.broker.leases.held.values()))
     assert lease.tail == 1
     assert lease.queue.stock.watcher is None
+
+
+def test_a_damaged_record_ends_a_read_and_no_message_of_its_frame_is_given() -> None:
+    rig = Rig()
+    producer = Client(rig)
+    for number in range(1200):
+        producer.say("SEND", {"destination": "/queue/q", "persistent": "true"}, b"%04d" % number + b"." * 950)
+    rig.turn()
+    reader = attached(rig)
+    lease = next(iter(rig.broker.leases.held.values()))
+    damage(rig, lease.numbers[700])
+    read, others = spread(reader.ask("READ", **ORDERS, epoch="1", form="batch", receipt="r"))
+    assert 0 < len(read) < 700
+    assert read.positions == list(range(len(read)))
+    assert [(frame.command, frame.headers["receipt-id"]) for frame in others] == [("ERROR", "r")]
+    assert b"fails its checksum" in others[0].body
+    read, others = spread(reader.ask("READ", **ORDERS, epoch="1", form="batch", start="701", receipt="s"))
+    assert [int(body[:4]) for body in read.bodies] == list(range(701, 1200))
+    assert [frame.command for frame in others] == ["RECEIPT"]
+
+
+def damage(rig: Rig, number: int) -> None:
+    """Turn the last bit of the body of a message over, on disk."""
+    rig.sync()
+    assert rig.disk is not None
+    index = rig.journal.tail.index
+    segment = index.find(number)
+    assert segment is not None
+    at = int(segment.offsets[index.slot]) + int(segment.lengths[index.slot]) - 2
+    octet = rig.disk.read(segment.name, at, 1)
+    rig.disk.write(segment.name, at, b"", bytes([octet[0] ^ 1]))
+
+
+def test_what_is_not_written_yet_is_read_and_what_was_published_has_its_new_name() -> None:
+    rig = Rig()
+    writer = Client(rig)
+    writer.ask("STAGE", sink="s", batch="0", part="a", receipt="1")
+    for number in range(5):
+        writer.send(b"%d" % number, persistent="true", stage="a")
+    writer.ask("STAGED", sink="s", batch="0", part="a", receipt="2")
+    writer.ask("PUBLISH", sink="s", batch="0", parts="a", receipt="3")
+    writer.send(b"5", persistent="true")
+    reader = attached(rig)
+    frames = reader.ask("READ", **ORDERS, epoch="1", receipt="c")
+    known = [frame.headers["message-id"] for frame in frames if frame.command == "MESSAGE"]
+    read, _ = spread(reader.ask("READ", **ORDERS, epoch="1", form="batch", receipt="d"))
+    assert (read.ids, read.bodies) == (known, [b"%d" % number for number in range(6)])
+    assert len(set(known)) == 6
+    for client in (writer, reader):  # one turn: what comes is claimed and read before the disk has it
+        client.session.outgoing()
+    writer.say("SEND", {"destination": "/queue/q", "persistent": "true"}, b"6")
+    reader.say("CLAIM", {**ORDERS, "epoch": "1", "receipt": "e"})
+    reader.say("READ", {**ORDERS, "epoch": "1", "form": "batch", "start": "6", "receipt": "f"})
+    read, _ = spread(reader.hear())
+    assert (read.positions, read.bodies) == ([6], [b"6"])
+
+
+@pytest.mark.parametrize("size", [1, 80, 900])
+def test_a_frame_says_how_long_it_is_however_many_digits_that_takes(size: int) -> None:
+    rig = Rig()
+    producer = Client(rig)
+    for number in range(1030):
+        producer.say("SEND", {"destination": "/queue/q"}, b"%04d" % number + b"." * size)
+    reader = attached(rig)
+    for low, high in ((0, 1030), (3, 12), (0, 101), (1, 1030)):
+        found = reader.ask("READ", **ORDERS, epoch="1", form="batch", start=str(low), end=str(high), receipt="r")
+        read, others = spread(found)
+        assert read.positions == list(range(low, high))
+        assert [int(body[:4]) for body in read.bodies] == list(range(low, high))
+        for frame in found[:-1]:
+            assert not frame.headers["count"].startswith("0")
+            assert frame.headers["content-length"] == str(len(frame.body))
+        assert [frame.headers["count"] for frame in others] == [str(high - low)]
+
+
+def test_a_subscription_of_a_topic_is_read_as_what_was_published_there() -> None:
+    rig = Rig()
+    reader = Client(rig)
+    news = {"topic": "/topic/news", "group": "g"}
+    epoch = reader.ask("ATTACH", **news, receipt="a")[0].headers["epoch"]
+    Client(rig).send(b"x", "/topic/news", persistent="true")
+    reader.ask("CLAIM", **news, epoch=epoch, receipt="b")
+    read, _ = spread(reader.ask("READ", **news, epoch=epoch, form="batch", receipt="c"))
+    assert (read.destinations, read.flags) == (["/topic/news"], [PERSISTENT | OCTETS])

@@ -1,0 +1,273 @@
+"""The broker's side of the form ``batch``: one frame of a READ, filled entry by entry (docs/formats/ranges.md). [C]
+
+What is plain goes from the octets of its record in the journal straight to where the connection writes, and no message
+is made of it; anything else is written as the message that it is. Both ways write the same octets.
+
+The head of a frame says how many entries and octets follow. It is written first, with zeros in the place of both
+numbers; when they turn out to have as many digits as there are zeros they are written there, otherwise the frame is
+written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
+from mypy_extensions import i64
+
+from entrepot.base import checksum
+from entrepot.core.identities import Identities
+from entrepot.core.queue.queue import Queue
+from entrepot.journal.reading import Records
+from entrepot.journal.record import ENVELOPE_MIN, RECORD_HEAD, plain_envelope
+from entrepot.model.address import MULTICAST
+from entrepot.model.message import FLAG_DURABLE, FLAG_REDELIVERED, LANGUAGE_STOMP, Message
+from entrepot.protocols.serving.outlet import Outlet
+from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
+from entrepot.protocols.stomp.escapes import V12, octets_of
+from entrepot.protocols.stomp.headers import write_headers
+from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry, write_head
+
+THOUSAND: Final = 1000
+LAST_DIGITS: Final = [b"%03d" % number for number in range(THOUSAND)]
+LENGTH_DIGITS: Final = 6  # of a frame that nothing is known of yet
+ZERO: Final = 48
+
+
+def kind_of(queue: Queue) -> str:
+    """Return what stands before the address of a message of ``queue`` in its destination."""
+    return "/topic/" if queue.routing == MULTICAST else "/queue/"
+
+
+class Entries:
+    """Frames of one page. ``digits``: how many the length of a frame has, for whoever begins the next page."""
+
+    def __init__(
+        self, outlet: Outlet, ids: Identities, queue: Queue, subscription: str, version: i64, most: i64, digits: i64
+    ) -> None:
+        """``most``: entries that a frame will have, if nothing comes between."""
+        self.outlet: Outlet = outlet
+        self.writer: BytesWriter = outlet.out
+        self.ids: Identities = ids
+        self.queue: Queue = queue
+        self.subscription: str = subscription
+        self.version: i64 = version
+        self.most: i64 = most
+        self.digits: i64 = digits
+        self.count: i64 = 0  # entries of the frame that is open
+        self.start: i64 = 0  # of it
+        self.numbers_at: i64 = 0
+        self.count_at: i64 = 0
+        self.count_digits: i64 = 0
+        self.length_at: i64 = 0
+        self.body_at: i64 = 0
+        self.crc32: Callable[..., int] = checksum.crc32  # a name of another module is looked up each time
+        self.kind: bytes = kind_of(queue).encode()
+        self.prefix: bytes = ids.prefix.encode()
+        self.thousands: i64 = 0  # those of the number that was written last
+        self.thousands_octets: bytes = b""  # and what stands before its last three digits
+        self.address: bytes = b""
+        self.destination: bytes = b""
+        self.lines: bytes = b""
+        self.octets: i64 = 0  # OCTETS when ``lines`` say so
+
+    @property
+    def length(self) -> i64:
+        """Octets of the entries in the frame that is open."""
+        return len(self.writer) - self.body_at if self.count > 0 else 0
+
+    def add_record(self, records: Records, position: i64, deliveries: i64) -> bool:
+        """Append the message whose record was gone to, if that is plain, of STOMP and whole; else return False."""
+        data = records.data
+        body: i64 = records.at + RECORD_HEAD
+        end: i64 = records.end
+        envelope = plain_envelope(data, body, end)
+        if envelope < 0 or data[envelope + 1] != LANGUAGE_STOMP or i64(read_i32_be(data, records.at)) != end - body:
+            return False
+        address_at: i64 = envelope + 26
+        raw: i64 = envelope + ENVELOPE_MIN + i64(read_i16_be(data, envelope + 24))
+        rest_at: i64 = raw + i64(read_i32_be(data, envelope + 20))
+        if not raw < rest_at < end:
+            return False
+        rest = data[rest_at:end]  # the body, and the NUL behind it
+        crc32 = self.crc32
+        crc: i64 = crc32(rest, crc32(data[body:rest_at]))
+        if crc != i64(read_i32_be(data, records.at + 4)) & 0xFFFFFFFF:
+            return False
+        address = data[address_at : raw - 4]
+        if (address != self.address or not self.destination) and not self._heads_for(address):
+            return False
+        lines = data[raw : rest_at - 1]
+        if lines != self.lines:
+            self.lines = lines
+            self.octets = OCTETS if holds_octets(lines) else 0
+        if self.count == 0:
+            self._begin(position)
+        flags = self.octets
+        if data[envelope + 2] & FLAG_DURABLE:
+            flags |= PERSISTENT
+        if deliveries > 0 or data[envelope + 2] & FLAG_REDELIVERED:
+            flags |= REDELIVERED
+        last = self._last_digits(records.number)
+        writer = self.writer
+        write_head(
+            writer,
+            position,
+            read_i64_be(data, envelope + 4),
+            read_i64_be(data, envelope + 12),
+            data[envelope + 3],
+            flags,
+            deliveries,
+            len(self.thousands_octets) + len(last),
+            len(self.destination),
+            len(lines),
+            len(rest) - 1,
+        )
+        writer.write(self.thousands_octets)
+        writer.write(last)
+        writer.write(self.destination)
+        writer.write(lines)
+        writer.write(rest)
+        writer.truncate(len(writer) - 1)
+        self.count += 1
+        return True
+
+    def add(self, message: Message, position: i64, deliveries: i64) -> None:
+        """Append a message whose body is in memory."""
+        address = message.address.encode()
+        if address != self.address or not self.destination:
+            self.address = address
+            self.destination = self.kind + address
+        rare = message.rare
+        tail = message.raw
+        body_at = message.body_at
+        identity: bytes
+        if rare is None and message.language is STOMP_LANGUAGE:
+            identity = self.prefix + b"%d" % int(message.number)
+        else:
+            identity = self.ids.identity_of(message).encode()
+        if message.language is not STOMP_LANGUAGE:
+            tail, body_at = tail_of(message)
+        lines = tail[: body_at - 1]
+        flags: i64 = PERSISTENT if message.durable else 0
+        if message.redelivered or deliveries > 0:
+            flags |= REDELIVERED
+        if holds_octets(lines):
+            flags |= OCTETS
+        if rare is not None and rare.annotations:
+            lines += _annotation_lines(message)
+        if self.count == 0:
+            self._begin(position)
+        write_entry(
+            self.writer,
+            position,
+            message.timestamp,
+            message.expiration,
+            message.priority,
+            flags,
+            deliveries,
+            identity,
+            self.destination,
+            lines,
+            tail[body_at:-1] if body_at < len(tail) else b"",  # as in `convert.py`
+        )
+        self.count += 1
+
+    def end(self) -> i64:
+        """End the frame that is open, if there is one; return how many entries it has."""
+        count = self.count
+        if count == 0:
+            return 0
+        writer = self.writer
+        length = b"%d" % int(len(writer) - self.body_at)
+        counted = b"%d" % int(count)
+        if len(length) == self.digits and len(counted) == self.count_digits:
+            _overwrite(writer, self.count_at, counted)
+            _overwrite(writer, self.length_at, length)
+        else:
+            self.digits = len(length)
+            body = writer.getvalue()[self.body_at :]
+            writer.truncate(self.numbers_at)
+            self._write_numbers(counted, length)
+            writer.write(body)
+        writer.write(b"\0\n")
+        self.count = 0
+        return count
+
+    def drop(self) -> None:
+        """Take back the frame that is open, if there is one."""
+        if self.count > 0:
+            self.writer.truncate(self.start)
+            self.count = 0
+
+    def _heads_for(self, octets: bytes) -> bool:
+        """Note the address of the next messages; False: it is no text, who makes a message of it says so."""
+        try:
+            octets.decode()
+        except UnicodeDecodeError:
+            return False
+        self.address = octets
+        self.destination = self.kind + octets
+        return True
+
+    def _last_digits(self, number: i64) -> bytes:
+        """Return the last digits of an identity; what stands before them is in ``thousands_octets``."""
+        thousands: i64 = number // THOUSAND
+        if thousands != self.thousands or not self.thousands_octets:
+            self.thousands = thousands
+            self.thousands_octets = self.prefix + (b"%d" % int(thousands) if thousands > 0 else b"")
+        return LAST_DIGITS[number - thousands * THOUSAND] if thousands > 0 else b"%d" % int(number)
+
+    def _begin(self, position: i64) -> None:
+        """Write the head of a frame whose first entry is the message at ``position``."""
+        writer = self.outlet.out  # another one where a large body came before
+        self.writer = writer
+        self.start = len(writer)
+        queue = self.queue
+        writer.write(b"MESSAGE\n")
+        headers = {
+            "subscription": self.subscription,
+            "destination": kind_of(queue) + queue.address,
+            "message-id": f"{self.ids.node_id}:{queue.name}:{int(position)}",
+            "form": FORM,
+            "position": str(int(position)),
+        }
+        write_headers(writer, headers, self.version)
+        self.numbers_at = len(writer)
+        counted = b"%d" % int(self.most)
+        self.count_digits = len(counted)
+        self._write_numbers(counted, b"0" * int(self.digits))
+
+    def _write_numbers(self, count: bytes, length: bytes) -> None:
+        writer = self.writer
+        writer.write(b"count:")
+        self.count_at = len(writer)
+        writer.write(count)
+        writer.write(b"\ncontent-type:application/x-entrepot-range\ncontent-length:")
+        writer.write(length)
+        writer.write(b"\n\n")
+        self.body_at = len(writer)
+        self.length_at = self.body_at - 2 - len(length)
+
+
+def _overwrite(writer: BytesWriter, at: i64, octets: bytes) -> None:
+    for octet in octets:
+        writer[at] = octet
+        at += 1
+
+
+def holds_octets(lines: bytes) -> bool:
+    """Return whether these header lines mark the body as octets (classic.md 6.3): by a length, unless they say text."""
+    if not lines.startswith(b"content-length:") and lines.find(b"\ncontent-length:") < 0:
+        return False
+    return lines.find(b"amq-msg-type:text") < 0
+
+
+def _annotation_lines(message: Message) -> bytes:
+    rare = message.need_rare()
+    lines = BytesWriter()
+    write_headers(lines, rare.annotations, V12)
+    if message.address and "_AMQ_ORIG_ADDRESS" in rare.annotations:
+        lines.write(b"original-destination:" + octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], V12) + b"\n")
+    return lines.getvalue()
