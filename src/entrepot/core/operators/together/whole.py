@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, Refused, Unreachable
+from entrepot.core.operators.making import OTHER, THERE
 from entrepot.core.operators.together import joining
 from entrepot.core.operators.together.asker import Asker, listed
 from entrepot.core.operators.together.joining import Row
@@ -54,8 +55,13 @@ EVERYWHERE: Final = (
     *("commitPreparedTransaction", "rollbackPreparedTransaction"),
 )
 """What is done at each process; a prepared transaction is ended wherever it was prepared."""
-MAKES: Final = ("createQueue", "deployQueue")
-"""What is begun only when each process has said that it would do it."""
+REHEARSED: Final = (
+    *("createQueue", "deployQueue", "updateQueue", "destroyQueue", "createAddress", "updateAddress", "deleteAddress"),
+    *("createDivert", "updateDivert"),
+)
+"""What is begun only when each process has said that it would do it (`core/operators/rehearsing.py`)."""
+CHANGES: Final = ("updateQueue", "destroyQueue", "updateAddress", "deleteAddress", "updateDivert")
+"""Those of them that are about what is there already."""
 ANYWHERE: Final = ("sendMessage",)
 """What one process does for all: what is sent there is read at any of them."""
 SUMS: Final = (
@@ -316,12 +322,9 @@ class Whole:
         async def do(part: Asker) -> None:
             answers.append(await part.ask(resource, operation, *values))
 
-        numbers, makes = list(self.parts), False
-        if operation == "destroyQueue":
-            numbers = await self._refusing(*values)
-        elif operation in MAKES:
-            numbers, makes = await self._creating(operation, values)
-        await self._each(numbers, do, minds=makes)
+        rehearsed = operation in REHEARSED
+        numbers = await self._rehearsed(operation, values) if rehearsed else list(self.parts)
+        await self._each(numbers, do, minds=rehearsed)
         if all(isinstance(one, bool) for one in answers):
             return any(answers)
         if all(isinstance(one, int) for one in answers):
@@ -348,13 +351,14 @@ class Whole:
         if len(missing) == len(numbers):
             raise missing[0]
 
-    async def _creating(self, operation: str, values: tuple[object, ...]) -> tuple[list[int], bool]:
-        """Return at which processes a queue is to be made, once each has said that it would, and True.
+    async def _rehearsed(self, operation: str, values: tuple[object, ...]) -> list[int]:
+        """Return at which processes something is to be done, once each has said that it would.
 
-        One that has it refuses it for all, as one broker does. Where that is no error, it is left alone everywhere if
-        one has another of that name, and made where it is not else: a name is one queue. Raises what a process would.
+        What one would refuse is refused for all, as one broker does. A queue that may be there already is left alone
+        everywhere if one has another of that name, and made where it is not else: a name is one queue. What changes
+        something is for those that have it; where none has, the first one says so. Raises what a process would.
         """
-        asking = [one.ask("broker", "describeQueueToMake", *values) for one in self.parts.values()]
+        asking = [one.ask("broker", "describeOutcome", operation, *values) for one in self.parts.values()]
         told = await self.side_by_side(asking)
         failures = [one for one in told if isinstance(one, Exception)]
         for away in failures:
@@ -364,21 +368,12 @@ class Whole:
                 )
         if failures:
             raise failures[0]
-        others = [number for number, one in zip(self.parts, told, strict=True) if one == "other"]
-        return others[:1] or list(self.parts), True
-
-    async def _refusing(
-        self, name: object, removes_readers: object = False, _: object = False, if_empty: object = False
-    ) -> list[int]:
-        """Return the processes, those first that would refuse to delete a queue: nothing is deleted then."""
-        answers = await self._asked(f"queue.{name}", "describe", ())
-
-        def refuses(number: int) -> bool:
-            row = answers.get(number, {"consumers": 0, "leased": 0, "messages": 0})
-            used = not removes_readers and row["consumers"] + row["leased"] > 0
-            return bool(used or (if_empty and row["messages"]))
-
-        return sorted(self.parts, key=lambda number: not refuses(number))
+        found = dict(zip(self.parts, told, strict=True))
+        others = [number for number, one in found.items() if one == OTHER]
+        there = [number for number, one in found.items() if one == THERE]
+        if operation in CHANGES:
+            return there or list(self.parts)[:1]
+        return others[:1] or list(self.parts)
 
     async def _one_message(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         """Do it to the message of this id, wherever it is. Raises Refused for a number that does not say where."""
