@@ -176,3 +176,39 @@ def test_receipts_are_asked_for_by_nobody_and_nothing_breaks() -> None:
     lease = next(iter(rig.broker.leases.held.values()))
     assert lease.tail == 1
     assert lease.queue.stock.watcher is None
+
+
+@pytest.mark.parametrize("form", ["batch", "message"])
+def test_a_record_that_rotted_since_keeps_its_place_and_says_so(form: str) -> None:
+    rig = Rig()
+    producer = Client(rig)
+    wanted = [b"body-%d" % number + b"." * 50 for number in range(5)]
+    for body in wanted:
+        producer.send(body, persistent="true")
+    attached(rig)
+    rig.restart()
+    assert rig.disk is not None
+    for name in rig.disk.names():
+        at = bytes(rig.disk.read(name, 0, rig.disk.size(name))).find(wanted[2])
+        if at >= 0:
+            rig.disk.medium.damage(name, at)
+    reader = Client(rig)
+    seen: dict[int, tuple[bytes, dict[str, str]]] = {}
+    found = reader.ask("READ", **ORDERS, epoch="1", form=form, receipt="c")
+    for frame in found:
+        if frame.headers.get("form") == "batch":
+            read = decode(frame.body)
+            heads = [headers_of(lines) for lines in read.headers]
+            seen.update(zip(read.positions, zip(read.bodies, heads, strict=True), strict=True))
+        elif frame.command == "MESSAGE":
+            seen[int(frame.headers["position"])] = (frame.body, frame.headers)
+    assert (found[-1].command, found[-1].headers["count"]) == ("RECEIPT", "5")
+    assert [body for body, _ in seen.values()] == [*wanted[:2], b"", *wanted[3:]]
+    assert list(seen) == list(range(5))
+    _, heads_of_lost = seen[2]
+    assert heads_of_lost["entrepotBodyLost"] == "unknown"
+    assert "fails its checksum" in heads_of_lost["dlqDeliveryFailureCause"]
+    settled = reader.ask("SETTLE", **ORDERS, epoch="1", end="5", receipt="s")
+    assert [(frame.command, frame.headers["settled"]) for frame in settled] == [("RECEIPT", "5")]
+    (letter,) = Client(rig).subscribe("/queue/ActiveMQ.DLQ")
+    assert "fails its checksum" in letter.headers["dlqDeliveryFailureCause"]
