@@ -371,7 +371,7 @@ class Real(Process):
     def __init__(self) -> None:
         super().__init__()
         self.rig = Rig(disk=False)
-        self.office = Census()
+        self.office: Census = Census()
 
     async def ask(self, resource: str, operation: str, *values: object) -> Any:
         await asyncio.sleep(0)
@@ -386,7 +386,11 @@ class Real(Process):
 
     def does(self, operation: str, *values: object) -> Any:
         """Return what this one alone answers the broker's ``operation``."""
-        return asyncio.run(self.ask("broker", operation, *values))
+        return self.says("broker", operation, *values)
+
+    def says(self, resource: str, operation: str, *values: object) -> Any:
+        """Return what this one alone answers."""
+        return asyncio.run(self.ask(resource, operation, *values))
 
     @property
     def addresses(self) -> list[str]:
