@@ -59,6 +59,10 @@ def _is_as_old_as_it_was_staged(genuine: Any) -> Any:
     return lambda self, first, last, when: []
 
 
+def _awaits_nothing(genuine: Any) -> Any:
+    return lambda self, name, *, waits: None
+
+
 def _looks_for_no_publications(genuine: Any) -> Any:
     return lambda self, data, body, wanted: iter(())
 
@@ -71,6 +75,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "the segment that grows is left out": lambda: patched(replaying, "_extents", _leaves_out_the_growing_segment),
     "a body that is shared is not held": lambda: patched(Replay, "_with_body", _holds_no_body),
     "what is published is as old as when it was staged": lambda: patched(Kept, "renew", _is_as_old_as_it_was_staged),
+    "what is staged is not waited for": lambda: patched(Kept, "awaits", _awaits_nothing),
     "what was published is not found": lambda: patched(Scan, "_moved", _looks_for_no_publications),
     "messages of other addresses are sent": lambda: patched(Scan, "_message", _reads_other_addresses),
 }

@@ -394,3 +394,75 @@ def test_what_was_compacted_while_it_was_staged_is_kept_from_its_publication_on(
     look(opened)
     assert set(range(201, 226)) <= set(opened.found())
     opened.close()
+
+
+def compacted_while_staged(home: Path) -> tuple[Opened, list[str]]:
+    """Return a broker with 25 staged messages, one in each part of a segment, the rest of which went; what is kept."""
+    opened = Opened(home, period_ms=3_600_000)
+    for first in range(1, 100, 4):
+        stage(opened, first, first)
+        opened.store(first + 1, first + 3)
+        opened.settle(first + 1, first + 3)
+    opened.compact()
+    return opened, opened.kept()
+
+
+@pytest.mark.parametrize("restart", ["", "close", "kill"])
+def test_what_was_compacted_while_it_was_staged_is_kept_until_its_publication(tmp_path: Path, restart: str) -> None:
+    opened, kept = compacted_while_staged(tmp_path)
+    assert kept
+    grow_old(opened, kept)
+    if restart:
+        opened.close() if restart == "close" else opened.kill()
+        opened = Opened(tmp_path, period_ms=3_600_000)
+    opened.store(101, 180)
+    opened.settle(101, 180)
+    look(opened)
+    assert set(kept) <= set(opened.kept())
+    for at, first in enumerate(range(1, 100, 4)):
+        publish(opened, first, first, 201 + at)
+    opened.settle(201, 225)
+    look(opened)
+    assert set(range(201, 226)) <= set(opened.found())
+    opened.close()
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_it_is_kept_no_longer_than_something_of_it_is_staged(tmp_path: Path, published: bool) -> None:
+    opened, kept = compacted_while_staged(tmp_path)
+    for at, first in enumerate(range(1, 100, 4)):
+        if published and first > 1:
+            publish(opened, first, first, 1001 + at)
+        elif first > 1:
+            opened.journal.settle(first, STAGED_QUEUE)
+    opened.store(2001, 2100)
+    grow_old(opened, [path.name for path in (tmp_path / "data" / "journal").glob("*.seg")] + kept)
+    for path in opened.retention.directory.glob("*.published"):
+        os.utime(path, (1, 1))
+    opened.close()
+    opened = Opened(tmp_path, period_ms=3_600_000)
+    look(opened)
+    assert kept[0] in opened.kept(), "one message is staged still"
+    assert kept[-1] not in opened.kept()
+    opened.journal.settle(1, STAGED_QUEUE)
+    first = 3001
+    while set(kept) & set(opened.kept()) and first < 9_000:
+        opened.store(first, first + 79)  # who looks for garbage finds out that nothing of them is staged
+        opened.settle(first, first + 79)
+        opened.compact()
+        look(opened)
+        first += 80
+    assert not set(kept) & set(opened.kept())
+    assert set(range(2001, 2101)) <= set(opened.found())
+    opened.close()
+
+
+def test_a_size_is_held_whatever_is_staged(tmp_path: Path) -> None:
+    opened, kept = compacted_while_staged(tmp_path)
+    octets = opened.retention.kept.octets
+    opened.close()
+    opened = Opened(tmp_path, period_ms=3_600_000, limit=octets // 2)
+    look(opened)
+    assert 0 < len(opened.kept()) < len(kept)
+    assert opened.retention.give_up()
+    opened.close()

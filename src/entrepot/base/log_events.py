@@ -101,6 +101,12 @@ EVENTS: Final = {
             "a bug of ours, with its traceback: a management message to all of `--processes` is refused",
         ),
         LogEvent(
+            "LOG-1027",
+            "entrepot.node",
+            "message %d, position %d of %r on %r, is lost: %s; its reader is told, a dead letter stands for it",
+            "a record rotted on the disk while a lease held its message; `entrepot data check` says more",
+        ),
+        LogEvent(
             "LOG-1012",
             "entrepot.connection",
             "the broker failed at the end of a turn; it goes on",

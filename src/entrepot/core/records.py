@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from entrepot.journal.moving import STAGED
 from entrepot.journal.names import INTERNAL_KIND
 from entrepot.journal.record import FORMAT, FORMAT_FIRST
 from entrepot.model.message import (
@@ -55,7 +56,7 @@ OF_PROTOCOLS: Final = (KIND_MQTT_SESSION, KIND_MQTT_RECEIVED, KIND_MQTT_SENT)
 
 SCHEDULED_QUEUE: Final = 1
 PREPARED_QUEUE: Final = 2
-STAGED_QUEUE: Final = 7
+STAGED_QUEUE: Final = STAGED
 FIRST_QUEUE: Final = 16
 """Ids below this one are not queues of users: the journal keeps messages under them that no queue has yet."""
 

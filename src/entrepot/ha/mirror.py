@@ -96,6 +96,10 @@ class Mirror(JournalPort):
         """Tell the disk. A copy finds it out when it is read back."""
         self.files.renewed(first, last)
 
+    def awaited(self, name: str, waits: bool) -> None:
+        """Tell the disk. A copy finds it out when it is read back."""
+        self.files.awaited(name, waits)
+
     def space(self) -> int:
         """Return as the disk."""
         return int(self.files.space())

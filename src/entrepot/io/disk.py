@@ -170,20 +170,28 @@ class Disk(JournalPort):
         if keeper.keeps:
             self.worker.ask(lambda: keeper.renew(int(first), int(last), time.time_ns()))
 
+    def awaited(self, name: str, waits: bool) -> None:
+        """Let who keeps files know what may still be published."""
+        keeper = self.files.keeper
+        if keeper.keeps:
+            self.worker.ask(lambda: keeper.awaited(name, waits=waits))
+
     def space(self) -> int:
         """Return what was free for an unprivileged writer when the thread looked last; see `look_at_space`."""
         return self.worker.space
 
     def look_at_space(self) -> None:
         """Let the thread see what is free: a file system that hangs holds up who asks it, and that is not the loop."""
-        if not self._looking_at_space:
-            self._looking_at_space = True
-            self.worker.ask(self._note_space)
+        if self._looking_at_space:
+            return
+        self._looking_at_space = True
 
-    def _note_space(self) -> None:
-        self._looking_at_space = False
-        self.files.keeper.look()
-        self.worker.space = self._folders.free()
+        def note() -> None:
+            self._looking_at_space = False
+            self.files.keeper.look()
+            self.worker.space = self._folders.free()
+
+        self.worker.ask(note)
 
     def blobs(self) -> list[int]:
         """Return the numbers of all blobs."""

@@ -126,6 +126,7 @@ class Retention(Archive, Keeper):
     def keep(self, name: str, path: Path) -> bool:
         """Take the file ``name``, which the journal does not need any more; False when it is to be removed."""
         if not self.kept.takes(name):
+            self.kept.awaits(name, waits=False)
             return False
         try:
             state = path.stat()
@@ -166,6 +167,10 @@ class Retention(Archive, Keeper):
         for identity in self.kept.renew(first, last, when):
             with suppress(OSError):  # somebody may have removed the directory: the next start reads it off the journal
                 self._mark(identity, when)
+
+    def awaited(self, name: str, *, waits: bool) -> None:
+        """Let what the compacted segment ``name`` was made of stay, whatever its age, until it is not awaited."""
+        self.kept.awaits(name, waits=waits)
 
     def _mark(self, identity: int, when: int) -> None:
         """Write down when; on disk with the next sync, as the record that says it."""

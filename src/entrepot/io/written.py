@@ -50,6 +50,9 @@ class Keeper:
     def renew(self, first: int, last: int, when: int) -> None:
         """Take segments, by their ids, for as young as ``when``, ns since 1970, in what is kept of them."""
 
+    def awaited(self, name: str, *, waits: bool) -> None:
+        """Keep what the compacted segment ``name`` was made of, however old; or no more."""
+
     def sync(self) -> None:
         """Make the names of what was taken durable."""
 

@@ -7,7 +7,7 @@ It decides. Who has the files moves and removes them, in the order in which it i
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +36,9 @@ class Kept:
         self._named: Final[dict[int, str]] = {}  # segments by their ids
         self._renewed: Final[dict[int, int]] = {}  # when messages of a segment were moved to a queue
         self._ages: Final[list[tuple[int, str]]] = []  # a heap; what it says of a file may be over
+        self._awaited: Final[dict[int, tuple[int, str]]] = {}  # first id -> last id and name, of compacted segments
+        self._first: list[int] = []  # those ids, rising
+        self._read_back = False  # the journal, so that it is known what is awaited
 
     def takes(self, name: str) -> bool:
         """Return whether a file of this name is kept at all: bodies, and segments as they were written."""
@@ -89,12 +92,44 @@ class Kept:
         return identity in self._named
 
     def spent(self, now: int) -> list[str]:
-        """Forget what is too old at ``now``, in ns since 1970, or too much; return the names, for removal."""
+        """Forget what is too old at ``now``, in ns since 1970, or too much; return the names, for removal.
+
+        What is awaited is not too old. Nothing goes before the journal was read back, which says what is.
+        """
         oldest = now - self.period_ms * NS_A_MS if self.period_ms > 0 else 0
         names: list[str] = []
-        while self._is_current() and (self._ages[0][0] < oldest or 0 < self.limit < self.octets):
-            names.append(self.take())
+        stay: list[tuple[int, str]] = []
+        while self._read_back and self._is_current():
+            if 0 < self.limit < self.octets:
+                names.append(self.take())
+            elif self._ages[0][0] >= oldest:
+                break
+            elif self._is_awaited(self._ages[0][1]):
+                stay.append(heapq.heappop(self._ages))
+            else:
+                names.append(self.take())
+        for one in stay:
+            heapq.heappush(self._ages, one)
         return names
+
+    def awaits(self, name: str, *, waits: bool) -> None:
+        """A queue may get messages of the compacted segment ``name`` later; or it may not, or is dropped.
+
+        They are written in files that are here, which then are what was sent.
+        """
+        first, last = (int(one) for one in segment_range(name)[:2])
+        if waits:
+            self._awaited[first] = (last, name)
+        elif self._awaited.get(first, (0, ""))[1] == name:
+            del self._awaited[first]
+        else:
+            return
+        self._first = sorted(self._awaited)
+
+    def _is_awaited(self, name: str) -> bool:
+        identity = int(segment_range(name)[0])
+        at = bisect_right(self._first, identity) - 1
+        return at >= 0 and identity <= self._awaited[self._first[at]][0]
 
     def take(self) -> str:
         """Forget the oldest file and return its name, for removal; "" when there is none."""
@@ -116,11 +151,12 @@ class Kept:
         return min(list(self._written.values()), default=0)
 
     def unconfirmed(self, newest: int, boundaries: list[Boundary]) -> list[str]:
-        """Forget segments in which nothing was ever confirmed, once a journal is recovered; return their names.
+        """Forget segments in which nothing was ever confirmed, once a journal is read back; return their names.
 
         ``newest``: the highest id that survived there, 0 for none: what stands behind it was cut, now or by a start
         that was broken off; ``boundaries``: of epochs, behind which a former master wrote too late.
         """
+        self._read_back = True
         names = [name for name in self.sizes if _is_cut(name, newest) or is_late(name, boundaries)]
         for name in names:
             self.forget(name)

@@ -125,6 +125,7 @@ class JournalCore(JournalEvents):
         recovery.tell(sink)
         if not self.options.node:
             self.options.node = report.node
+        self._reclaiming.recovered()
         self.tail.resume()
         return report
 

@@ -6,12 +6,17 @@ moved; here it is carried out on an `Index`, by who writes the record and by who
 
 from __future__ import annotations
 
+from typing import Final
+
 from librt.strings import BytesWriter, read_i32_be, read_i64_be, write_i32_be, write_i64_be
 from mypy_extensions import i32, i64
 
 from entrepot.journal.index import LIVE, Index, Segment
 from entrepot.journal.moves import Move
 from entrepot.journal.record import MOVE, read_queue, write_queue
+
+STAGED: Final = 7
+"""The pseudo queue of messages that a MOVE may give to a queue later (`core/records.py`)."""
 
 
 def write_move(move: Move, source: i64) -> bytes:
@@ -46,6 +51,16 @@ def is_whole(index: Index, move: Move, source: i64) -> bool:
             return False
         number += 1
     return True
+
+
+def is_awaited(segment: Segment) -> bool:
+    """Say whether a segment has messages that a MOVE may give to a queue later."""
+    slot: i64 = 0
+    while slot < segment.count:
+        if segment.states[slot] == LIVE and segment.queue_at(slot) == STAGED:
+            return True
+        slot += 1
+    return False
 
 
 def carry_out(index: Index, move: Move, source: i64) -> list[Segment]:

@@ -178,6 +178,12 @@ class JournalPort:
         For who keeps files that are dropped; others need do nothing.
         """
 
+    def awaited(self, name: str, waits: bool) -> None:
+        """A queue may get messages of the compacted segment ``name`` later, as of those that are staged; or no more.
+
+        For who keeps what it was made of. When it is dropped, it is not awaited any more.
+        """
+
     def space(self) -> i64:
         """Return how many octets can still be written, about; a large number when there is no telling."""
         raise Fault("JournalPort.space is not implemented")

@@ -11,7 +11,8 @@ from mypy_extensions import i64
 
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.journal.compaction import Compaction, choose
-from entrepot.journal.moving import prune
+from entrepot.journal.index import Segment
+from entrepot.journal.moving import is_awaited, prune
 from entrepot.journal.overflow import Overflow
 from entrepot.journal.tail import Tail
 
@@ -29,6 +30,7 @@ class Reclaiming:
         self._bodies: list[tuple[int, int]] = []
         self._compaction: Compaction | None = None
         self._next_choice: i64 = 0
+        self._awaited: list[Segment] = []  # compacted, and something of them was to be published when it was looked at
 
     # -- what holds nothing any more -----------------------------------------------------------------------------------
 
@@ -72,6 +74,29 @@ class Reclaiming:
         while bodies and bodies[0][0] <= tail.synced:
             self.overflow.release(i64(bodies.pop(0)[1]))
 
+    # -- what may be published later -----------------------------------------------------------------------------------
+
+    def recovered(self) -> None:
+        """The journal is read back: see what of it may be published."""
+        for segment in self.tail.index.segments:
+            if segment.as_of > 0:
+                self._await(segment)
+
+    def _await(self, segment: Segment) -> None:
+        """If something of the compacted ``segment`` may be published later, say so to who keeps what it was made of."""
+        if is_awaited(segment):
+            self._awaited.append(segment)
+            self.tail.port.awaited(segment.name, True)
+
+    def _look_again(self) -> None:
+        """See whether something of one of them still may be: of another one each time."""
+        if self._awaited:
+            segment = self._awaited.pop(0)
+            if is_awaited(segment):
+                self._awaited.append(segment)
+            else:
+                self.tail.port.awaited(segment.name, False)
+
     def stop(self) -> None:
         """Remove nothing any more: what the disk holds is not known."""
         self._compaction = None
@@ -92,6 +117,7 @@ class Reclaiming:
         tail = self.tail
         if tail.sequence < self._next_choice and not short:
             return False
+        self._look_again()
         window = choose(tail.index, tail.options, tail.port, tail.sequence + 1, short)
         if not window:
             self._next_choice = tail.sequence + CHOICE_BATCHES
@@ -139,7 +165,10 @@ class Reclaiming:
         if compaction is None:
             raise Fault("Reclaiming.switch without a rewrite")
         self._compaction = None
-        for source in compaction.switch():
+        sources = compaction.switch()
+        self._awaited = [one for one in self._awaited if one not in sources]
+        self._await(compaction.target)
+        for source in sources:
             if source.name != compaction.target.name:
                 self.tail.port.drop(source.name)
         prune(self.tail.index)

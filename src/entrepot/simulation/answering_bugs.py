@@ -28,6 +28,7 @@ PLANTED: Final = (
     "each does all of it",  # so many messages at each process, and not in all
     "sends once more",  # where a process is gone that may have done it
     "a queue is made beside another",  # of that name, which one process has
+    "an address is made beside another",  # so it was before each process was asked first
     "a change stops nowhere",  # one process refuses, and the others are changed nevertheless
 )
 
@@ -149,8 +150,18 @@ class _StopsNowhere(whole.Whole):
 
 
 class _MakesBeside(whole.Whole):
-    async def _creating(self, operation: str, values: tuple[object, ...]) -> tuple[list[int], bool]:
-        return list(self.parts), False
+    async def _rehearsed(self, operation: str, values: tuple[object, ...]) -> list[int]:
+        return list(self.parts)
+
+    async def _each(self, numbers: list[int], act: Callable[[Any], Any], *, minds: bool = False) -> None:
+        await super()._each(numbers, act)
+
+
+class _MakesAddressBeside(_MakesBeside):
+    async def _rehearsed(self, operation: str, values: tuple[object, ...]) -> list[int]:
+        if operation == "createAddress":
+            return await super()._rehearsed(operation, values)
+        return await whole.Whole._rehearsed(self, operation, values)
 
 
 LINES: Final[Mapping[str, type[LineCore]]] = {
@@ -173,5 +184,6 @@ WHOLES: Final[Mapping[str, type[whole.Whole]]] = {
     "each does all of it": _EachAll,
     "sends once more": _SendsAgain,
     "a queue is made beside another": _MakesBeside,
+    "an address is made beside another": _MakesAddressBeside,
     "a change stops nowhere": _StopsNowhere,
 }

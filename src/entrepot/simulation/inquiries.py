@@ -64,7 +64,8 @@ class Region(Protocol):
 
 PATIENCE: Final[Duration] = 120 * SECOND
 NAMED: Final = re.compile(r"process (\d+):")
-CHANGES: Final = ("createQueue", "sendMessage", "removeMessages")
+MAKES: Final = ("createQueue", "createAddress")
+CHANGES: Final = (*MAKES, "sendMessage", "removeMessages")
 DONE_AT: Final = re.compile(r"it is done at process ([\d, ]+)")
 TOO_LARGE: Final = "the answer is longer than"
 NOT_BEGUN: Final = "nothing was changed, since not all processes answer"
@@ -89,6 +90,7 @@ class Inquiry:
         self.troubled: dict[int, bool] = {}
         self.had: tuple[int, int] | None = None  # process and life that have what is to be made
         self.differs = False  # and it is another there
+        self.minds = True  # that is an error
         self.done: list[tuple[int, int, object, EntrepotError | None]] = []  # process, life, outcome, why not
 
     def did(self) -> list[tuple[int, int]]:
@@ -103,6 +105,7 @@ class Inquiries:
         self.world_of: Final = world_of
         self.world: Final = world_of.world
         self.lots: Final = self.world.lots("questions")
+        self._addresses: Final = self.world.lots("addresses that are made")
         self.all: Final[dict[str, Inquiry]] = {}
         self.under_way: Final[dict[str, Inquiry]] = {}
         self._trouble_until: Final[dict[int, Instant]] = {}
@@ -130,7 +133,10 @@ class Inquiries:
         elif kind in ("make", "clash"):
             made.name = "createQueue"
             made.values = [f'{{"name": "made.{identity}", "address": "made.{identity}", "routing-type": "ANYCAST"}}']
-            if kind == "clash":
+            if self._addresses.chance(0.3):
+                kind = f"{kind} an address"
+                made.name, made.values = "createAddress", [f"made.{identity}", "ANYCAST"]
+            if kind.startswith("clash"):
                 self._clash(made)
         elif kind == "send":
             made.resource, made.name, made.values = "queue.S", "sendMessage", [{"n": identity}, 3, "x", False]
@@ -149,7 +155,8 @@ class Inquiries:
             return
         broker, name = process.made.broker, f"made.{made.identity}"
         made.had, made.differs = (process.number, process.life), self.lots.chance(0.5)
-        if self.lots.chance(0.5):
+        if self.lots.chance(0.5) and made.name == "createQueue":
+            made.minds = False
             made.values.append(True)
         most = 5 if made.differs else None
         definition = QueueDefinition(name=name, address=name, routing=ANYCAST, max_consumers=most)
@@ -262,14 +269,14 @@ class Inquiries:
             self.world.count("answers that are too large")
             if not self.world_of.many or inquiry.name != "describeQueues":
                 self._wrong(inquiry, "an answer that is small is refused as too large")
-        elif "AMQ229019" in why:
-            self.world.count("queues that a process has already")
+        elif "AMQ229019" in why or "AMQ229204" in why:
+            self.world.count("queues and addresses that a process has already")
             if did or inquiry.had is None:
                 self._wrong(inquiry, f"a process has it already, it says, and it is done at {did}")
-        elif inquiry.name == "createQueue" and (stopped := NAMED.match(why)) is None:
+        elif inquiry.name in MAKES and (stopped := NAMED.match(why)) is None:
             if any(number for number, _ in did):
                 self._wrong(inquiry, f"the first process refuses, and it is done at {did}")
-        elif inquiry.name == "createQueue" and stopped is not None:
+        elif inquiry.name in MAKES and stopped is not None:
             self._see_stop(inquiry, why, int(stopped[1]), did)
 
     def _see_stop(self, inquiry: Inquiry, why: str, stopped: int, did: list[tuple[int, int]]) -> None:
@@ -290,7 +297,7 @@ class Inquiries:
             if sorted(int(one) for one in str(row["process"]).split()) != there:
                 self._wrong(inquiry, f"rows are of {row['process']}, and not missing are {there}")
             self._see_sum(inquiry, int(row["messages"]), there)
-        elif inquiry.name == "createQueue":
+        elif inquiry.name in MAKES:
             self._see_made(inquiry, there)
         elif inquiry.name == "sendMessage":
             self.world.count("messages that are sent")
@@ -302,9 +309,9 @@ class Inquiries:
                 self._wrong(inquiry, f"{body} are removed, it says; {removed} were, of {inquiry.values[-1]} at most")
 
     def _see_made(self, inquiry: Inquiry, there: list[int]) -> None:
-        """See that a queue is at each process and everywhere the same, or was left as it was where one has another."""
-        had = [one for one in self.world_of.processes if (one.number, one.life) == inquiry.had]
-        if had and len(inquiry.values) == 1:
+        """See that it is at each process and everywhere the same; a queue may be left where one has another."""
+        had = [one for one in self.world_of.processes if one.made and (one.number, one.life) == inquiry.had]
+        if had and inquiry.minds:
             self._wrong(inquiry, f"it is made, though process {had[0].number} had it")
         elif had and inquiry.differs:
             self.world.count("queues that stay as they are")

@@ -52,7 +52,7 @@ class Post:
         self.grown = grown
         self.wall = wall
         self.accepted = False
-        self.staged: tuple[int, int] | None = None  # its ``grown`` and ``wall`` when it was staged
+        self.staged: int | None = None  # its ``grown`` when it was staged
         self.numbers: dict[int, None] = {}  # under which it was settled
 
 
@@ -234,7 +234,7 @@ class Stager:
             padding = "." * lots.skewed(10, 1_000)
             broker.stages.send(stage, short(destination, identity, {"padding": padding}), target)
             one = run.posts[identity] = Post(address, 0, run.disk.grown, int(run.world.wall()))
-            one.staged = (one.grown, one.wall)
+            one.staged = one.grown
             self.posts.append(one)
         broker.stages.close(stage)
         broker.journal.confirm(self.closed, b"")
@@ -397,7 +397,7 @@ class ReplayRun(StormRun):
         self.calm = False
         self.damaged = 0
         self.posters: Final = [Poster(self, f"p{one}", lots.skewed(20, 250)) for one in range(lots.between(1, 3))]
-        patience = min(self.period_ms, 1_000) * 9 // 10 or 1_000
+        patience = 2 * self.period_ms or 1_000
         self.stagers: Final = [
             Stager(self, f"s{one}", lots.skewed(1, 8), patience) for one in range(lots.between(0, 2))
         ]
@@ -496,9 +496,9 @@ class ReplayRun(StormRun):
         Its body is older than the file that names it, by no more than that file is long.
         """
         if one.staged is not None:
-            grown, wall = one.staged
+            grown = one.staged
             waited = one.grown - grown + SLACK_SEGMENTS * self.machine.options.segment_bytes
-            if (self.period_ms and one.wall - wall >= self.period_ms) or 0 < self.limit <= waited:
+            if 0 < self.limit <= waited:
                 return False  # a file that was compacted meanwhile had gone when it was published
         if self.period_ms:
             return attempt.wall - one.wall < self.period_ms

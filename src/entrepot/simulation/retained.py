@@ -92,6 +92,10 @@ class RetainingDisk(FusedDisk):
         """Something of these segments is published."""
         self._renew(int(first), int(last), self.clock())
 
+    def awaited(self, name: str, waits: bool) -> None:
+        """Something of this segment may be published later, or nothing any more."""
+        self.kept.awaits(name, waits=waits)
+
     def _renew(self, first: int, last: int, when: int) -> None:
         for identity in self.kept.renew(first, last, when * NS_A_MS):
             self._published[identity] = when * NS_A_MS
@@ -123,6 +127,7 @@ class RetainingDisk(FusedDisk):
         whole = name not in self._begun
         self._begun.pop(name, None)
         if not whole or not self.kept.takes(name) or name not in self.medium.view:
+            self.kept.awaits(name, waits=False)
             super().drop(name)
             return
         octets = len(self.medium.view[name])

@@ -13,6 +13,7 @@ def named(first: int, last: int = 0, as_of: int = 0) -> str:
 def kept(*names: str, period_ms: int = 0, limit: int = 0) -> Kept:
     """Each has 10 octets, and is 1 ms younger than the one before."""
     made = Kept(period_ms, limit)
+    made.unconfirmed(0, [])
     for at, name in enumerate(names, 1):
         made.add(name, 10, at * NS_A_MS)
     return made
@@ -82,3 +83,34 @@ def test_what_is_moved_while_the_journal_has_it_is_kept_from_then_on() -> None:
     held.renew(3, 6, 10 * NS_A_MS)  # of a file that was compacted
     assert held.take() == named(2)
     assert held.renewed_ids() == [4]
+
+
+def test_what_may_be_published_later_is_not_too_old_until_it_may_not() -> None:
+    held = kept(*(named(number) for number in range(1, 8)), "9.blob", period_ms=5)
+    held.awaits(named(2, 4, 20), waits=True)
+    held.awaits(named(6, 6, 20), waits=True)
+    assert held.spent(99 * NS_A_MS) == [named(1), named(5), named(7), "9.blob"]
+    held.awaits(named(2, 4, 30), waits=True)  # it was compacted once more
+    held.awaits(named(2, 4, 20), waits=False)
+    held.awaits(named(6, 6, 20), waits=False)
+    assert held.spent(99 * NS_A_MS) == [named(6)]
+    held.awaits(named(8, 9, 20), waits=False)  # of which nothing was said
+    held.renew(2, 4, 90 * NS_A_MS)
+    held.awaits(named(2, 4, 30), waits=False)
+    assert held.spent(95 * NS_A_MS) == []
+    assert held.spent(96 * NS_A_MS) == [named(2), named(3), named(4)]
+
+
+def test_what_may_be_published_later_goes_for_want_of_room() -> None:
+    held = kept(*(named(number) for number in range(1, 5)), period_ms=5, limit=25)
+    held.awaits(named(1, 9, 20), waits=True)
+    assert held.spent(99 * NS_A_MS) == [named(1), named(2)]
+    assert held.take() == named(3)
+
+
+def test_nothing_goes_before_it_is_known_what_may_be_published() -> None:
+    held = Kept(5, 20)
+    held.add(named(1), 30, NS_A_MS)
+    assert held.spent(99 * NS_A_MS) == []
+    assert held.unconfirmed(0, []) == []
+    assert held.spent(99 * NS_A_MS) == [named(1)]

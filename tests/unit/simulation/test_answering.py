@@ -32,6 +32,7 @@ def test_each_question_has_one_answer_of_those_that_are_there() -> None:
         "deaths",
         "messages that are sent",
         "pauses",
+        "questions: clash an address",
         "slow processes",
     ):
         assert counts.get(what, 0) > 0, f"no seed had any {what}"

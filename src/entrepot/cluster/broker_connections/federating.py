@@ -34,8 +34,11 @@ class Federating:
         self._demands: Final[dict[str, tuple[FetchPolicy, Demand]]] = {}
 
     def add(self, policy: FetchPolicy) -> None:
-        """Note who wants what ``policy`` means, and hear what becomes of it."""
-        had = self._demands.pop(_key(policy), None)
+        """Note who wants what ``policy`` means, and hear what becomes of it.
+
+        One of its name goes, and it has the place of that among the others.
+        """
+        had = self._demands.get(_key(policy))
         if had is not None:
             had[1].end()
         demand = Demand(self.broker, _upstream(self.name, policy), self._look)
@@ -43,6 +46,10 @@ class Federating:
         demand.begin()
         if had is not None:
             self._look()
+
+    def follows(self, policy: FetchPolicy) -> bool:
+        """Return whether it follows one of the name of ``policy``."""
+        return _key(policy) in self._demands
 
     def has(self, policy: FetchPolicy) -> bool:
         """Return whether it follows ``policy`` already."""
@@ -77,7 +84,9 @@ class Federating:
         for key in [key for key, wish in wishes.items() if isinstance(wish, FetchWish) and key not in found]:
             del wishes[key]
         for key, made in found.items():
-            wishes.setdefault(key, made)
+            known = wishes.get(key)
+            if not isinstance(known, FetchWish) or not known.fetch.alike(made.fetch):
+                wishes[key] = made
         self._changed()
 
     def _queue_fetch(self, policy: FetchPolicy, wish: Wish) -> Fetch:

@@ -21,7 +21,7 @@ from entrepot.cluster.broker_connections.wanted import FetchWish, Wish
 from entrepot.cluster.dialled import Looking
 from entrepot.core.security.access import SEND
 from entrepot.protocols.amqp.calling.asking import HANDLES, Asking
-from entrepot.protocols.amqp.calling.federating import Fetch, Pulling
+from entrepot.protocols.amqp.calling.federating import Fetch, Fetching, Pulling
 from entrepot.protocols.amqp.calling.port import LinkOwner
 from entrepot.protocols.amqp.calling.taking import Taking
 from entrepot.protocols.amqp.refusals import ILLEGAL_STATE, AmqpRefused
@@ -35,6 +35,7 @@ ATTACHED_A_TURN: Final = 500
 AGAIN: Final[Duration] = 5 * SECOND
 """After what was refused there is asked for again; the other side may tell sooner that it is there."""
 UNWANTED: Final = "nobody wants it here any more"
+CHANGED: Final = "its policy has other settings now"
 
 
 class _Owner(LinkOwner):
@@ -101,7 +102,7 @@ class Obeyed(Obeying):
         federating = self._federating
         if federating.has(policy):
             return
-        if len(federating.policies) >= POLICIES_MOST:
+        if len(federating.policies) >= POLICIES_MOST and not federating.follows(policy):
             raise Refused(f"{POLICIES_MOST} policies are carried out for this connection already")
         federating.add(policy)
         self._say(f"its policy {policy.name} is carried out here")
@@ -178,8 +179,7 @@ class Obeyed(Obeying):
         """Have the links that are wanted, and no others."""
         now = int(self.broker.now)
         for key, taking in list(self.takings.items()):
-            if key not in self.wishes:
-                taking.close(UNWANTED)
+            _end_unwanted(taking, self.wishes.get(key))
         for key in [key for key in self.refusals.due if key not in self.wishes]:
             self.refusals.forget(key)
         left = ATTACHED_A_TURN
@@ -216,7 +216,11 @@ class Obeyed(Obeying):
         taking = self.takings.pop(key, None)
         if taking is not None:
             self.received += int(taking.received)
-        if key in self.wishes and not self._over:
+        if key not in self.wishes or self._over:
+            return
+        if taking is not None and taking.renews:
+            self.soon()
+        else:
             self._put_off(key, why)
 
     def _put_off(self, key: str, why: str) -> None:
@@ -224,3 +228,11 @@ class Obeyed(Obeying):
         if self.refusals.add(key, why, due):
             self._say(f"the link {key}: {why}")
         self._looking.at(due)
+
+
+def _end_unwanted(taking: Taking, wish: Wish | None) -> None:
+    """End a link that is not wanted any more, and one that fetches otherwise than ``wish`` says: that comes anew."""
+    if wish is None:
+        taking.close(UNWANTED)
+    elif isinstance(wish, FetchWish) and isinstance(taking, Fetching) and not wish.fetch.alike(taking.fetch):
+        taking.renew(CHANGED)

@@ -16,12 +16,14 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
-from entrepot.base.errors import EntrepotError, LeaseError, LeaseOver
+from entrepot.base.errors import CorruptJournal, EntrepotError, LeaseError, LeaseOver
 from entrepot.base.reasons import BODY_LOST, Reason
 from entrepot.core.events import trace as facts
 from entrepot.core.leases import lease_records as records
+from entrepot.core.leases.lost import LostRecords
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue.backlog import Reference
+from entrepot.core.queue.bereaved import load_or_stand_in
 from entrepot.core.queue.queue import Queue
 from entrepot.core.queue.taking import Drawn, Pick
 from entrepot.core.queue.walk import Walk
@@ -37,7 +39,24 @@ CLAIM_MESSAGES_MAX: Final = 100_000  # one claim is one document: 800 kB of numb
 LEASED: Final = -1  # who reads by lease, in the trace: no consumer has this key
 CLAIM_LOOKS: Final = 100_000  # messages that one claim looks at when it has a selector
 LOOK_AGAIN: Final = 100 * MILLISECOND  # a selector passes over the whole queue: not for every message that arrives
-RETURN_STEP: Final = 256  # messages whose envelopes are read at a time when a lease goes back
+RETURN_STEP: Final = 256  # messages whose envelopes are read at a time when a lease goes back ...
+RETURN_OCTETS: Final = 1024 * 1024  # ... or fewer: with the one that reaches so many
+
+
+class _Places:
+    """Where messages on disk wait again: level -> their numbers, ascending, and their octets."""
+
+    def __init__(self) -> None:
+        self.levels: dict[int, list[int]] = {}
+        self.octets: dict[int, int] = {}
+        self.expiring: int = 0
+
+    def add(self, message: Message, level: int) -> None:
+        """Add one."""
+        self.levels.setdefault(level, []).append(int(message.number))
+        self.octets[level] = self.octets.get(level, 0) + int(message.size)
+        if message.expiration:
+            self.expiring += 1
 
 
 class Lease:
@@ -62,6 +81,7 @@ class Lease:
         self.heard: Instant = int(queue.host.now)  # when its reader asked for something last, or the broker started
         self.worked: Instant = self.heard  # when he did something with what it holds, or came for it
         self.advanced: Instant = self.heard  # when something was claimed or settled
+        self.lost: LostRecords = LostRecords(queue, group)
         self.walk: Walk | None = None  # how far the selector has looked
         self.ended: str = ""  # why the lease is over, when its queue was deleted
         self.waiting: list[Poll] = []  # claims that wait for something to claim
@@ -162,11 +182,16 @@ class Lease:
     def read(self, journal: JournalCore, epoch: int, low: int, high: int, octets: int = 0) -> list[Message]:
         """Return the messages at positions ``low`` to ``high`` - 1; no side effect, so it may be called again.
 
-        With ``octets`` it ends early, with the message that reaches so many.
+        With ``octets`` it ends early, with the message that reaches so many. Where a record is damaged, a message
+        without a body stands for it (`lost`).
         """
         self.may_read(epoch, low, high)
         if journal.pages:
-            return journal.reading.load_range([self.numbers[position] for position in range(low, high)], octets)
+            numbers = [self.numbers[position] for position in range(low, high)]
+            try:
+                return journal.reading.load_range(numbers, octets)
+            except CorruptJournal:
+                return self.lost.read(journal, low, numbers, octets)
         return [self.kept[position].message for position in range(low, high)]
 
     def may_read(self, epoch: int, low: int, high: int) -> None:
@@ -194,13 +219,15 @@ class Lease:
         if up_to <= self.base:
             return settled
         self.worked = self.advanced = self.heard
-        refusal = journal.refusal() if journal.overflow.damaged else None
+        refusal = journal.refusal() if journal.overflow.damaged or self.lost.flaws else None
         if refusal is not None:
             raise again(refusal)
         journal.begin()
         try:
             while self.base < up_to:
-                if journal.overflow.damaged:
+                if self.base in self.lost.flaws:
+                    self.lost.bury(journal, self.base, self.numbers[self.base])
+                elif journal.overflow.damaged:
                     self._mourn(journal, self.base)
                 self.queue.note(facts.ACKNOWLEDGED, self.numbers[self.base], LEASED, 0)
                 self._forget(journal, self.base)
@@ -218,18 +245,26 @@ class Lease:
         return settled
 
     def release(self, journal: JournalCore) -> int:
-        """Give everything back to the queue, in order, and fence the reader; return how many messages that were."""
+        """Give everything back to the queue, in order, and fence the reader; return how many messages that were.
+
+        Raises StorageError when the disk does not say where they belong: nothing is changed then.
+        """
         self._alive()
         returned = self.held
+        places = self._places(journal)
         journal.begin()
         try:
             self._return(journal)
+            for level in places.levels:
+                self.queue.stock.put_back_numbers(level, places.levels[level], places.octets[level])
+            self.queue.stock.count_expiring(places.expiring)
             for start in self.claims:
                 journal.delete(KIND_CLAIM, _claim_key(self, start))
             self.numbers.clear()
             self.kept.clear()
             self.claims.clear()
             self.made.clear()
+            self.lost.clear()
             self.base = self.tail
             self.fresh = True
             self.after = self.since = self.until = 0
@@ -243,9 +278,8 @@ class Lease:
         return returned
 
     def _return(self, journal: JournalCore) -> None:
-        """Put what is held back to its place in the queue, counted as delivered: its reader may have seen it."""
+        """Count what is held as delivered, for its reader may have seen it; what is in memory waits again."""
         queue = self.queue
-        numbers: list[int] = []
         for position in range(self.base, self.tail):
             number = self.numbers[position]
             queue.note(facts.RETURNED, number, LEASED, 1)
@@ -258,25 +292,21 @@ class Lease:
             deliveries = queue.stock.attempts.get(number, 0) + 1
             queue.stock.note_attempts(number, deliveries)
             journal.redelivered(number, queue.identity, deliveries)
-            numbers.append(number)
-        numbers.sort()
-        for start in range(0, len(numbers), RETURN_STEP):
-            self._return_to_disk(journal, numbers[start : start + RETURN_STEP])
 
-    def _return_to_disk(self, journal: JournalCore, numbers: list[int]) -> None:
-        """Let ``numbers`` wait on disk again; what is younger and in memory goes there by the order of numbers."""
-        levels: dict[int, list[int]] = {}
-        octets: dict[int, int] = {}
-        expiring = 0
-        for message in journal.reading.load_range(numbers):
-            level = int(self.queue.backlog.level_of(message))
-            levels.setdefault(level, []).append(int(message.number))
-            octets[level] = octets.get(level, 0) + int(message.size)
-            if message.expiration:
-                expiring += 1
-        for level, found in levels.items():
-            self.queue.stock.put_back_numbers(level, found, octets[level])
-        self.queue.stock.count_expiring(expiring)
+    def _places(self, journal: JournalCore) -> _Places:
+        """Return where what is held on disk belongs; what is younger and in memory goes there by the order of numbers.
+
+        Changes nothing. Raises StorageError.
+        """
+        places = _Places()
+        numbers = [] if self.kept else sorted(self.numbers.values())
+        at = 0
+        while at < len(numbers):
+            found = load_or_stand_in(journal, numbers[at : at + RETURN_STEP], RETURN_OCTETS)
+            for message in found:
+                places.add(message, int(self.queue.backlog.level_of(message)))
+            at += len(found)
+        return places
 
     def end(self, journal: JournalCore, why: str) -> None:
         """The queue is being deleted: settle what is held, forget the lease, and tell whoever comes ``why``."""
@@ -404,7 +434,7 @@ class Lease:
         else:
             flaw = journal.reading.flaw(self.numbers[position])
         if flaw:
-            message = journal.reading.load(self.numbers[position]) if kept is None else kept.message
+            message = load_or_stand_in(journal, [self.numbers[position]])[0] if kept is None else kept.message
             self.queue.returns.bury_copy(message, Reason(BODY_LOST, flaw), 1)
 
     def _forget(self, journal: JournalCore, position: int) -> None:
@@ -456,6 +486,14 @@ def recorded(lease: Lease, journal: JournalCore, epoch: int, low: int, high: int
     """Return the records of what `Lease.read` gives, where `JournalCore.pages`: who needs no message makes none."""
     lease.may_read(epoch, low, high)
     return Records(journal.reading, [lease.numbers[position] for position in range(low, high)])
+
+
+def recorded_message(lease: Lease, journal: JournalCore, records: Records, position: int) -> Message:
+    """Return the message at ``position``, whose record was gone to; what stands for it where that is damaged."""
+    try:
+        return records.message()
+    except CorruptJournal:
+        return lease.lost.read(journal, position, [int(records.number)], 0)[0]
 
 
 class Poll(Alarm):

@@ -25,6 +25,7 @@ from entrepot.core.operators.making import Making, address_text
 from entrepot.core.operators.overlook import QueuePage, Sums
 from entrepot.core.operators.pace import Pace
 from entrepot.core.operators.queue_control import QUEUES, QueueControl, find_queue
+from entrepot.core.operators.rehearsing import Rehearsal
 from entrepot.core.operators.remembering import remember_octets, remember_texts
 from entrepot.core.operators.replaying import replay, replayed, retained
 from entrepot.core.operators.roles import role_rows, roles
@@ -119,7 +120,7 @@ class BrokerControl(Control):
             "updateQueue": making.update_queue,
             "destroyQueue": making.destroy_queue,
             "deployQueue": making.create_queue,
-            "describeQueueToMake": making.describe_to_make,
+            "describeOutcome": lambda given: Rehearsal(broker).describe(given),
             "createDivert": lambda given: create_divert(broker, given),
             "updateDivert": lambda given: update_divert(broker, given),
             "destroyDivert": lambda given: destroy_divert(broker, given),

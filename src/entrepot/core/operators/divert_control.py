@@ -74,7 +74,12 @@ def divert_named(broker: BrokerCore, name: str) -> Divert:
 
 
 def create_divert(broker: BrokerCore, given: Arguments) -> None:
-    """Make a divert: (configuration as JSON), or one of `FORMS`. Raises Refused for what is not obeyed."""
+    """Make a divert: (configuration as JSON), or one of `FORMS`. Raises as `new_divert`."""
+    broker.queues.follow(new_divert(broker, given))
+
+
+def new_divert(broker: BrokerCore, given: Arguments) -> Divert:
+    """Return what `create_divert` makes. Raises InvalidDestination, InvalidSelector, and Refused: it is not obeyed."""
     form = FORMS.get(len(given))
     said = given.fields(0) if form is None else dict(zip(form, given.values, strict=True))
     name, address, forward = (str(said.get(word) or "") for word in ("name", "address", "forwarding-address"))
@@ -82,7 +87,7 @@ def create_divert(broker: BrokerCore, given: Arguments) -> None:
         raise Refused("a divert has a name, an address and a forwarding-address", remedy="give all three")
     if any(one.name == name for diverts in broker.table.diverts.values() for one in diverts):
         raise InvalidDestination(f"there is a divert {name!r} already", remedy="destroy it first")
-    broker.queues.follow(_described(name, address, said.get("exclusive") is True, said))
+    return _described(name, address, said.get("exclusive") is True, said)
 
 
 def _described(name: str, address: str, exclusive: bool, said: Mapping[str, Any]) -> Divert:
@@ -110,10 +115,23 @@ def _headers(said: Mapping[str, Any]) -> Headers:
 
 def update_divert(broker: BrokerCore, given: Arguments) -> None:
     """Change a divert: (configuration as JSON), or (name, forwarding address, filter, transformer, its properties,
-    routing type). Its address, and whether it is exclusive, stay, as in Artemis. Raises as `create_divert`.
+    routing type). Its address, and whether it is exclusive, stay, as in Artemis. Raises as `new_divert`.
     """
-    said = given.fields(0) if len(given) == 1 else dict(zip(CHANGES, given.values, strict=False))
-    had = divert_named(broker, str(said.get("name") or ""))
+    broker.queues.follow(changed_divert(broker, given))
+
+
+def divert_to_change(broker: BrokerCore, given: Arguments) -> Divert:
+    """Return which divert `update_divert` is about. Raises InvalidDestination when there is none."""
+    return divert_named(broker, str(_changes(given).get("name") or ""))
+
+
+def _changes(given: Arguments) -> dict[str, Any]:
+    return given.fields(0) if len(given) == 1 else dict(zip(CHANGES, given.values, strict=False))
+
+
+def changed_divert(broker: BrokerCore, given: Arguments) -> Divert:
+    """Return what `update_divert` makes of one. Raises as `new_divert`."""
+    had, said = divert_to_change(broker, given), _changes(given)
     if not said.get("forwarding-address"):
         said["forwarding-address"] = ",".join(forward.target.name for forward in had.forwards)
     if said.get("filter-string") is None:
@@ -121,7 +139,7 @@ def update_divert(broker: BrokerCore, given: Arguments) -> None:
     said.setdefault("routing-type", _routing_of(had))
     if not said.get("transformer-class-name") and not said.get("transformer-configuration") and had.headers:
         said["transformer-class-name"], said["transformer-configuration"] = ADD_HEADERS, dict(had.headers)
-    broker.queues.follow(_described(had.name, had.address, had.exclusive, said))
+    return _described(had.name, had.address, had.exclusive, said)
 
 
 def destroy_divert(broker: BrokerCore, given: Arguments) -> None:

@@ -27,7 +27,7 @@ from entrepot.core.queue.queue import Queue
 from entrepot.model.address import ANYCAST, ROUTING_NAMES, parse_one
 from entrepot.model.predicate import compile_selector
 
-MISSING, SAME, OTHER = "missing", "same", "other"
+MISSING, SAME, OTHER, THERE = "missing", "same", "other", "there"
 BITS: Final = {"MULTICAST": 1, "ANYCAST": 2}
 
 
@@ -39,33 +39,46 @@ class Making:
 
     # -- addresses -----------------------------------------------------------------------------------------------------
 
-    def create_address(self, given: Arguments) -> str:
-        """Take (name, routing types with commas between)."""
+    def address_to_make(self, given: Arguments) -> tuple[str, int]:
+        """Return name and routing types of what `create_address` makes. Raises InvalidDestination, Refused."""
         name, bits = given.text(0), _bits(given.text(1))
-        broker = self.broker
-        table = broker.table
-        if name in table.addresses or self.broker.addresses.service_at(name) is not None:
+        if name in self.broker.table.addresses or self.broker.addresses.service_at(name) is not None:
             raise words.address_exists(name)
         parse_one(name, ANYCAST)
-        broker.queues.declare(name, bits)
-        return address_text(broker, table.address(name))
+        return name, bits
 
-    def update_address(self, given: Arguments) -> str:
-        """Take (name, routing types): those that it has from now on."""
+    def create_address(self, given: Arguments) -> str:
+        """Take (name, routing types with commas between)."""
+        name, bits = self.address_to_make(given)
+        self.broker.queues.declare(name, bits)
+        return address_text(self.broker, self.broker.table.address(name))
+
+    def address_to_change(self, given: Arguments) -> tuple[Address, int]:
+        """Return what `update_address` changes, and its routing types then. Raises InvalidDestination, Refused."""
         address, bits = address_named(self.broker, given.text(0)), _bits(given.text(1))
         for routing, queues in (("ANYCAST", address.anycast), ("MULTICAST", address.multicast)):
             if queues and not bits & BITS[routing]:
                 raise words.type_in_use(address.name, routing)
+        return address, bits
+
+    def update_address(self, given: Arguments) -> str:
+        """Take (name, routing types): those that it has from now on."""
+        address, bits = self.address_to_change(given)
         self.broker.queues.declare(address.name, bits)
         return address_text(self.broker, address)
+
+    def address_to_delete(self, given: Arguments) -> tuple[Address, list[Queue]]:
+        """Return what `delete_address` removes. Raises InvalidDestination, Refused."""
+        address = address_named(self.broker, given.text(0))
+        queues = queues_of(address)
+        if queues and not given.flag(1, False):
+            raise words.has_bindings(address.name)
+        return address, queues
 
     def delete_address(self, given: Arguments) -> object:
         """Take (name [, its queues too])."""
         broker = self.broker
-        address = address_named(broker, given.text(0))
-        queues = queues_of(address)
-        if queues and not given.flag(1, False):
-            raise words.has_bindings(address.name)
+        address, queues = self.address_to_delete(given)
 
         def rest() -> None:
             broker.queues.undeclare(address)
@@ -91,7 +104,7 @@ class Making:
     def describe_to_make(self, given: Arguments) -> str:
         """Return what a `create_queue` would find, `MISSING`, `SAME` or `OTHER`; raises what that would. Makes nothing.
 
-        For several processes that are one broker: each is asked before one of them makes it.
+        For several processes that are one broker: each is asked before one of them makes it (`rehearsing`).
         """
         wanted = asked_queue(given)
         queue = self._existing(wanted)
@@ -143,27 +156,51 @@ class Making:
         known = "{" + ",".join(routing_types(self.broker, table.addresses[name])) + "}"
         raise words.type_not_there(name, ROUTING_NAMES[routing], known)
 
-    def update_queue(self, given: Arguments) -> str | None:
-        """Change what is said of a queue that exists (`asked`); what is not said stays."""
-        wanted = asked_change(given)
-        name = str(wanted.said.get("name") or "")
+    def queue_asked_for(self, given: Arguments) -> Queue:
+        """Return which queue `update_queue` is about. Raises InvalidDestination, Refused."""
+        name = str(asked_change(given).said.get("name") or "")
         queue = self.broker.table.queues.get(name)
         if queue is None:
             raise words.no_queue(self.broker, name)
-        self.broker.queues.redefine(queue, changed(queue.definition, wanted))
-        return _answer(wanted, queue, updated=True)
+        return queue
 
-    def destroy_queue(self, given: Arguments) -> Counted:
-        """Take (name [, remove its consumers [, its address too, which always goes when empty [, only if empty]]])."""
+    def queue_to_change(self, given: Arguments) -> tuple[Queue, QueueDefinition]:
+        """Return what `update_queue` changes, and what it is then.
+
+        Raises InvalidDestination, InvalidSelector, Refused.
+        """
+        queue = self.queue_asked_for(given)
+        definition = changed(queue.definition, asked_change(given))
+        definition.check()
+        if definition.selector:
+            compile_selector(definition.selector)
+        return queue, definition
+
+    def update_queue(self, given: Arguments) -> str | None:
+        """Change what is said of a queue that exists (`asked`); what is not said stays."""
+        queue, definition = self.queue_to_change(given)
+        self.broker.queues.redefine(queue, definition)
+        return _answer(asked_change(given), queue, updated=True)
+
+    def queue_named(self, given: Arguments) -> Queue:
+        """Return which queue `destroy_queue` is about. Raises InvalidDestination, Refused."""
         name = given.text(0)
         if name not in self.broker.table.queues and parse_one(name, ANYCAST).name not in self.broker.table.addresses:
             raise words.no_queue(self.broker, name)
-        queue = find_queue(self.broker, name)
+        return find_queue(self.broker, name)
+
+    def queue_to_destroy(self, given: Arguments) -> Queue:
+        """Return what `destroy_queue` removes. Raises InvalidDestination, Refused."""
+        queue = self.queue_named(given)
         if given.flag(3, False) and queue.count > 0:
             raise words.has_messages(queue.name, int(queue.count))
         if not given.flag(1, False) and (queue.roster.is_read() or self.broker.leases.on(queue)):
             raise words.has_consumers(queue.name)
-        return self._removal(queue)
+        return queue
+
+    def destroy_queue(self, given: Arguments) -> Counted:
+        """Take (name [, remove its consumers [, its address too, which always goes when empty [, only if empty]]])."""
+        return self._removal(self.queue_to_destroy(given))
 
     def _removal(self, queue: Queue) -> Counted:
         broker = self.broker

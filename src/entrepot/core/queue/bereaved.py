@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from entrepot.base.errors import CorruptJournal
 from entrepot.journal.log import JournalCore
 from entrepot.model.message import BODY_EMPTY, LANGUAGE_LOST, Common, Language, Message, register
@@ -60,15 +62,27 @@ LOST_LANGUAGE: Final = LostLanguage()
 register(LOST_LANGUAGE)
 
 
-def load_or_stand_in(journal: JournalCore, numbers: list[int]) -> list[Message]:
+def load_or_stand_in(journal: JournalCore, numbers: list[int], octets: i64 = 0) -> list[Message]:
     """Return messages as `Reading.load_range`; for each whose record is damaged, one that stands for it.
 
     Raises StorageError for what the disk may still answer.
     """
     try:
-        return journal.reading.load_range(numbers)
+        return journal.reading.load_range(numbers, octets)
     except CorruptJournal:  # one of them: the others are whole
-        return [_one(journal, number) for number in numbers]
+        return _one_by_one(journal, numbers, octets)
+
+
+def _one_by_one(journal: JournalCore, numbers: list[int], octets: i64) -> list[Message]:
+    found: list[Message] = []
+    total: i64 = 0
+    for number in numbers:
+        message = _one(journal, number)
+        found.append(message)
+        total += message.size
+        if octets > 0 and total >= octets:
+            break
+    return found
 
 
 def _one(journal: JournalCore, number: int) -> Message:

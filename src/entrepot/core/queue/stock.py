@@ -333,18 +333,19 @@ class Stock:
         return False
 
     def load(self, numbers: list[int]) -> list[Message]:
-        """Return the first of ``numbers`` from disk, as many as make up about RELOAD_OCTETS."""
+        """Return the first of ``numbers`` from disk, until they make up RELOAD_OCTETS; the one that does is in it."""
         found: list[Message] = []
         octets: i64 = 0
         step = 4  # read little until it is known how large they are
         at = 0
         while at < len(numbers) and octets < RELOAD_OCTETS:
             part = numbers[at : at + step]
-            for message in load_or_stand_in(self.journal, part):
+            read = load_or_stand_in(self.journal, part, RELOAD_OCTETS - octets)
+            for message in read:
                 octets += message.size
                 found.append(message)
                 self.effort.spent += LOAD_UNITS
-            at += len(part)
+            at += len(read)
             step = min(step * 2, RELOAD_STEP) if octets < RELOAD_OCTETS // 4 else 4
         return found
 

@@ -21,6 +21,7 @@ from entrepot.model.predicate import Predicate
 TAKE_OCTETS: Final = 16 * 1024 * 1024  # bodies that one `take` may hold at a time
 DRAW_MESSAGES: Final = 2048  # heads that are read together
 DRAW_OCTETS: Final = 4 * 1024 * 1024
+SWEEP_READS: Final = 4  # so often one sweep reads in more from disk: 16 MiB, of which each is gone before the next
 SWEEP_LOOKS: Final = 2_000  # messages that one sweep looks at: 0.1 ms compiled
 
 
@@ -71,12 +72,29 @@ class Taking:
         self.swept: Reference | None = None  # where the last sweep for expired messages ended
 
     def sweep(self, most: i64) -> i64:
-        """Expire up to ``most`` messages whose time is over, looking at a part of the backlog; return how many."""
+        """Expire up to ``most`` messages whose time is over, looking at a part of the backlog; return how many.
+
+        Of what is on disk only the next are read in, where nothing is in memory: RELOAD_OCTETS, and the next of them
+        when all of those are over.
+        """
         if self.stock.expiring <= 0:
             return 0
         backlog = self.backlog
-        if backlog.loaded == 0 and backlog.paged_count > 0:
-            self.stock.reload()
+        gone: i64 = 0
+        reads: i64 = 0
+        while gone < most:
+            if backlog.loaded == 0:
+                if backlog.paged_count == 0 or reads >= SWEEP_READS or not self.stock.reload():
+                    break
+                reads += 1
+            some = self._sweep_memory(most - gone)
+            gone += some
+            if some == 0 or backlog.loaded > 0:
+                break
+        return gone
+
+    def _sweep_memory(self, most: i64) -> i64:
+        backlog = self.backlog
         gone: i64 = 0
         looks: i64 = 0
         reference = self.swept

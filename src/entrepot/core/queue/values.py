@@ -19,7 +19,7 @@ from entrepot.core.queue.backlog import LEVELS, Reference
 from entrepot.core.queue.bereaved import load_or_stand_in
 from entrepot.core.queue.dispatch import Roster
 from entrepot.core.queue.head import QueueHead
-from entrepot.core.queue.stock import RELOAD_STEP, Stock, replace
+from entrepot.core.queue.stock import RELOAD_OCTETS, RELOAD_STEP, Stock, replace
 from entrepot.model.message import Message
 
 
@@ -109,7 +109,7 @@ class LastValues(Stock):
                 numbers: list[int] = [] if paged is None else paged.after(seen, RELOAD_STEP)
                 if not numbers:
                     break
-                for message in load_or_stand_in(self.journal, numbers):
+                for message in load_or_stand_in(self.journal, numbers, RELOAD_OCTETS):
                     seen = message.number
                     self._find(message, level)
             level += 1

@@ -77,7 +77,7 @@ class Walk:
             if reference is not None and (not numbers or reference.number < numbers[0]):
                 self._from_memory(found, reference, numbers, most)
             elif numbers:
-                octets += self._from_disk(found, reference, numbers)
+                octets += self._from_disk(found, reference, numbers, LOAD_OCTETS - octets)
                 size = min(size * 2, LOAD_MOST) if octets < LOAD_OCTETS // 4 else 4
             else:
                 self._descend()
@@ -133,12 +133,12 @@ class Walk:
             found.append(Found(self.level, reference.message, reference))
             reference = reference.after
 
-    def _from_disk(self, found: list[Found], reference: Reference | None, numbers: list[int]) -> i64:
+    def _from_disk(self, found: list[Found], reference: Reference | None, numbers: list[int], most: i64) -> i64:
         octets: i64 = 0
         wanted = numbers
         if reference is not None:
             wanted = [number for number in numbers if number < reference.number]
-        for message in load_or_stand_in(self.journal, wanted):
+        for message in load_or_stand_in(self.journal, wanted, most):
             self.seen = message.number
             octets += message.size
             found.append(Found(self.level, message, None))

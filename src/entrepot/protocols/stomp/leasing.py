@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from entrepot.base.environment import KIB
 from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.base.values import boolean
-from entrepot.core.leases.lease import Lease, Poll, recorded
+from entrepot.core.leases.lease import Lease, Poll, recorded, recorded_message
 from entrepot.core.leases.wanting import LeaseDemand
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue.bereaved import without_body
@@ -360,7 +360,8 @@ class Leasing(Source):
     def _write_records(self, reading: Reading, high: int, entries: Entries) -> None:
         lease = reading.lease
         low: i64 = reading.at
-        records = recorded(lease, self.session.broker.journal, reading.epoch, reading.at, high)
+        journal = self.session.broker.journal
+        records = recorded(lease, journal, reading.epoch, reading.at, high)
         is_counted = len(lease.queue.stock.attempts) > 0
         octets: i64 = 0
         position: i64 = low
@@ -371,7 +372,8 @@ class Leasing(Source):
                 position += 1
                 continue
             reading.at = int(position)
-            if not self._write_one(reading, records.message(), deliveries, entries):
+            message = recorded_message(lease, journal, records, reading.at)
+            if not self._write_one(reading, message, deliveries, entries):
                 return
             position = reading.at
         reading.at = int(position)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from entrepot.cluster.broker_connections.calls import Calls
 from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, FederationEntry, FetchPolicy
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.model import address as names
+from entrepot.protocols.amqp.calling.federating import Fetching
 
 from .test_obeying import World, addresses, bodies, queues
 
@@ -57,3 +59,26 @@ def test_what_waits_for_an_address_stays_with_another_file_and_goes_with_none() 
     assert len(world.by_which(world.far)) == 1
     world.follow()
     assert world.by_which(world.far) == []
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_pace_that_is_another_one_counts_from_then_on(remote: bool) -> None:
+    def paced(credit: int) -> tuple[FetchPolicy, ...]:
+        return queues(credit=credit), addresses(credit=credit)
+
+    world = Followed(**{"remote" if remote else "local": paced(10)})  # type: ignore[arg-type]
+    here, there = (world.far, world.near) if remote else (world.near, world.far)
+    there.broker.addresses.queues.need(names.parse_one("Q", names.ANYCAST))
+    takers = [world.read(here), world.read(here, "topic://T.a")]
+    for at, credit in enumerate((10, 3, 7)):
+        if at:
+            world.follow(
+                world.with_policies(*(() if remote else paced(credit)), remote=paced(credit) if remote else ())
+            )
+        takings = (world.obeyed() if remote else world.connection).takings
+        paces = [link.fetch.pace.credit for link in takings.values() if isinstance(link, Fetching)]
+        assert paces == [credit, credit]
+        world.send(f"q{credit}", rig=there)
+        world.publish(f"t{credit}", rig=there)
+        world.pass_ms(100)
+    assert [bodies(taker) for taker in takers] == [["q10", "q3", "q7"], ["t10", "t3", "t7"]]

@@ -8,11 +8,13 @@ import pytest
 
 from entrepot.cluster.broker_connections.obeying import POLICIES_MOST, Obeyed
 from entrepot.cluster.broker_connections.options import FederationEntry, FetchOptions, FetchPolicy
+from entrepot.cluster.broker_connections.orders import written
 from entrepot.cluster.broker_connections.outlook import obeyed, outlook
 from entrepot.cluster.federation.options import AddressPolicy, Match, QueuePolicy
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.core.queue.queue import Queue
 from entrepot.model import address as names
+from entrepot.protocols.amqp.calling.federating import ControlSending, Fetching, Pulling
 from entrepot.protocols.amqp.convert import AMQP_LANGUAGE, message_of
 from entrepot.protocols.amqp.federated import CAME_FROM, HOPS
 from entrepot.protocols.amqp.federating import Control
@@ -191,6 +193,84 @@ def test_what_is_ordered_may_be_pulled() -> None:
         taker.window.reopen()
         world.pass_ms(1_100)
     assert bodies(taker) == ["own", "more", "a"]
+
+
+def again(world: World, policy: FetchPolicy) -> None:
+    """Have ``policy`` ordered anew over the control link that is there."""
+    (control,) = [link for link in world.connection.caller.session.links.values() if isinstance(link, ControlSending)]  # type: ignore[union-attr]
+    control.order([written(policy)])
+    world.pass_ms(10)
+
+
+@pytest.mark.parametrize("credit", [3, 0])
+def test_a_policy_that_is_ordered_again_has_its_pace_from_then_on(credit: int) -> None:
+    world = World(remote=(queues(credit=10),))
+    taker = world.read(world.far)
+    (before,) = world.obeyed().takings.values()
+    assert isinstance(before, Fetching)
+    assert before.fetch.pace.credit == 10
+    world.send("a")
+    again(world, queues(credit=10))
+    assert list(world.obeyed().takings.values()) == [before], "the same one is no other"
+    again(world, queues(credit=credit))
+    (after,) = world.obeyed().takings.values()
+    assert isinstance(after, Fetching)
+    assert (after.fetch.pace.credit, isinstance(after, Pulling)) == (credit, credit == 0)
+    assert len(world.near.queue("Q").roster.consumers) == 1
+    world.send("b", "c")
+    world.pass_ms(100)
+    assert bodies(taker) == ["a", "b", "c"]
+    assert int(world.near.queue("Q").count) == 0
+    assert not world.obeyed().refusals.whys
+    assert not any("the link" in said for said in world.said_there)
+
+
+def test_what_is_on_its_way_when_a_policy_is_ordered_again_comes_once() -> None:
+    world = World(remote=(queues(credit=10),))
+    taker = world.read(world.far)
+    world.send(*(f"m{number}" for number in range(50)))
+    for credit in (2, 5, 0, 7):
+        again(world, queues(credit=credit))
+        world.send(f"with {credit}")
+    world.pass_ms(2_000)
+    assert bodies(taker) == [*(f"m{number}" for number in range(50)), *(f"with {one}" for one in (2, 5, 0, 7))]
+    assert int(world.near.queue("Q").count) == 0
+
+
+def test_what_waits_for_an_address_stays_when_its_policy_is_ordered_again() -> None:
+    """The other side drops the queue by which an address is read, when nobody wants that any more."""
+    world = World(remote=(addresses(credit=10, auto_delete=True),))
+    taker = world.read(world.far, "topic://T.a")
+    world.publish("a", rig=world.near)
+    (queue,) = world.by_which(world.near)
+    again(world, addresses(credit=3, auto_delete=True))
+    world.publish("b", rig=world.near)
+    assert world.by_which(world.near) == [queue]
+    assert bodies(taker) == ["a", "b"]
+    (link,) = world.obeyed().takings.values()
+    assert isinstance(link, Fetching)
+    assert link.fetch.pace.credit == 3
+
+
+def test_a_policy_that_is_ordered_again_keeps_its_place_among_the_others() -> None:
+    world = World(remote=(addresses(credit=10), addresses("b", credit=20)))
+    taker = world.read(world.far, "topic://T.a")
+    again(world, addresses(credit=3))
+    assert [policy.name for policy in world.obeyed()._federating.policies] == ["a", "b"]
+    (link,) = world.obeyed().takings.values()
+    assert isinstance(link, Fetching)
+    assert (link.fetch.policy, link.fetch.pace.credit) == ("a", 3)
+    world.publish("x", rig=world.near)
+    assert bodies(taker) == ["x"]
+
+
+def test_as_many_policies_as_may_be_can_each_be_ordered_again() -> None:
+    world = World(remote=(queues(),))
+    obeyed = world.obeyed()
+    for number in range(POLICIES_MOST - 1):
+        obeyed.order("ADD_QUEUE_POLICY", {"policy-name": f"p{number}", "queue-includes": ["x", "x"]})
+    obeyed.order("ADD_QUEUE_POLICY", {"policy-name": "p1", "queue-includes": ["y", "y"]})
+    assert len(obeyed._federating.policies) == POLICIES_MOST
 
 
 def test_why_an_address_is_not_fetched_is_seen_on_either_side() -> None:

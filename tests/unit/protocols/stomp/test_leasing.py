@@ -178,7 +178,7 @@ def test_receipts_are_asked_for_by_nobody_and_nothing_breaks() -> None:
     assert lease.queue.stock.watcher is None
 
 
-def test_a_damaged_record_ends_a_read_and_no_message_of_its_frame_is_given() -> None:
+def test_a_damaged_record_among_many_is_shown_without_its_body_and_the_others_as_they_are() -> None:
     rig = Rig()
     producer = Client(rig)
     for number in range(1200):
@@ -188,12 +188,9 @@ def test_a_damaged_record_ends_a_read_and_no_message_of_its_frame_is_given() -> 
     lease = next(iter(rig.broker.leases.held.values()))
     damage(rig, lease.numbers[700])
     read, others = spread(reader.ask("READ", **ORDERS, epoch="1", form="batch", receipt="r"))
-    assert 0 < len(read) < 700
-    assert read.positions == list(range(len(read)))
-    assert [(frame.command, frame.headers["receipt-id"]) for frame in others] == [("ERROR", "r")]
-    assert b"fails its checksum" in others[0].body
-    read, others = spread(reader.ask("READ", **ORDERS, epoch="1", form="batch", start="701", receipt="s"))
-    assert [int(body[:4]) for body in read.bodies] == list(range(701, 1200))
+    assert read.positions == list(range(1200))
+    assert [body[:4] for body in read.bodies] == [b"" if number == 700 else b"%04d" % number for number in range(1200)]
+    assert "fails its checksum" in headers_of(read.headers[700])["dlqDeliveryFailureCause"]
     assert [frame.command for frame in others] == ["RECEIPT"]
 
 
@@ -260,3 +257,39 @@ def test_a_subscription_of_a_topic_is_read_as_what_was_published_there() -> None
     reader.ask("CLAIM", **news, epoch=epoch, receipt="b")
     read, _ = spread(reader.ask("READ", **news, epoch=epoch, form="batch", receipt="c"))
     assert (read.destinations, read.flags) == (["/topic/news"], [PERSISTENT | OCTETS])
+
+
+@pytest.mark.parametrize("form", ["batch", "message"])
+def test_a_record_that_rotted_since_keeps_its_place_and_says_so(form: str) -> None:
+    rig = Rig()
+    producer = Client(rig)
+    wanted = [b"body-%d" % number + b"." * 50 for number in range(5)]
+    for body in wanted:
+        producer.send(body, persistent="true")
+    attached(rig)
+    rig.restart()
+    assert rig.disk is not None
+    for name in rig.disk.names():
+        at = bytes(rig.disk.read(name, 0, rig.disk.size(name))).find(wanted[2])
+        if at >= 0:
+            rig.disk.medium.damage(name, at)
+    reader = Client(rig)
+    seen: dict[int, tuple[bytes, dict[str, str]]] = {}
+    found = reader.ask("READ", **ORDERS, epoch="1", form=form, receipt="c")
+    for frame in found:
+        if frame.headers.get("form") == "batch":
+            read = decode(frame.body)
+            heads = [headers_of(lines) for lines in read.headers]
+            seen.update(zip(read.positions, zip(read.bodies, heads, strict=True), strict=True))
+        elif frame.command == "MESSAGE":
+            seen[int(frame.headers["position"])] = (frame.body, frame.headers)
+    assert (found[-1].command, found[-1].headers["count"]) == ("RECEIPT", "5")
+    assert [body for body, _ in seen.values()] == [*wanted[:2], b"", *wanted[3:]]
+    assert list(seen) == list(range(5))
+    _, heads_of_lost = seen[2]
+    assert heads_of_lost["entrepotBodyLost"] == "unknown"
+    assert "fails its checksum" in heads_of_lost["dlqDeliveryFailureCause"]
+    settled = reader.ask("SETTLE", **ORDERS, epoch="1", end="5", receipt="s")
+    assert [(frame.command, frame.headers["settled"]) for frame in settled] == [("RECEIPT", "5")]
+    (letter,) = Client(rig).subscribe("/queue/ActiveMQ.DLQ")
+    assert "fails its checksum" in letter.headers["dlqDeliveryFailureCause"]

@@ -7,8 +7,11 @@ and the first answer is told; of times the one that stands for all. Who wants th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from entrepot.core.operators.listing import ranked
 
 Row = dict[str, Any]
 Answers = Mapping[int, Any]
@@ -28,6 +31,9 @@ COUNTS: Final = (
 """Numbers of a queue or an address that are those of its parts together."""
 COUNTED_LISTS: Final = {"queueCount": "queueNames", "addressCount": "addressNames"}
 """How many, and what is counted: a queue that several processes have is one."""
+FIRST: Final = ("firstMessageAsJSON",)
+"""Messages that are the first of their part: told is the first of all."""
+INFO: Final = re.compile(r"Address \[name=(.*), routingTypes=\{(.*)\}, autoCreated=(true|false)\]")
 NAMED: Final = ("connectionID", "connection")
 """What names a connection, in rows of connections, sessions, consumers and producers."""
 
@@ -67,15 +73,80 @@ def fact(name: str, told: Sequence[Any]) -> Any:
         return max(one or 0 for one in told)
     if name in EARLIEST:
         return min((one for one in told if one), default=first)
+    if name in FIRST:
+        return earliest(told)
     if isinstance(first, list):
         return union(told)
     return first
 
 
+def earliest(told: Sequence[str]) -> str:
+    """Return, of texts with a message each as JSON, or in a list, the one whose message is stamped first."""
+    best, found = told[0], -1
+    for text in told:
+        said = json.loads(text)
+        row = said[0] if isinstance(said, list) and said else said
+        if isinstance(row, dict) and (found < 0 or int(row["timestamp"]) < found):
+            best, found = text, int(row["timestamp"])
+    return best
+
+
+def sums(told: Sequence[str]) -> str:
+    """Return counts by some value, which each tells as JSON, added."""
+    found: dict[str, int] = {}
+    for text in told:
+        for name, count in json.loads(text).items():
+            found[name] = found.get(name, 0) + int(count)
+    return json.dumps(found)
+
+
+def address_info(told: Sequence[str]) -> str:
+    """Return what all tell of one address (`making.address_text`): it has the routing types that any of them has."""
+    found = [INFO.fullmatch(text) for text in told]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return told[0]
+    types = ",".join(dict.fromkeys(name for one in known for name in one[2].split(",") if name))
+    made = str(all(one[3] == "true" for one in known)).lower()
+    return f"Address [name={known[0][1]}, routingTypes={{{types}}}, autoCreated={made}]"
+
+
+def bindings(told: Sequence[str]) -> str:
+    """Return the bindings of all, a line each: those of one queue are one, with the consumers of all."""
+    found: dict[str, int | None] = {}
+    for line in [line for text in told for line in text.split("\n") if line]:
+        head, said, count = line.removesuffix("]").rpartition("consumers=")
+        if said and count.isdecimal():
+            found[head] = (found.get(head) or 0) + int(count)
+        else:
+            found[line] = None
+    return "\n".join(head if count is None else f"{head}consumers={count}]" for head, count in found.items())
+
+
+def ordered(rows: list[Row], options: str) -> list[Row]:
+    """Return rows of a list of Artemis in the order that its ``options`` ask for, as each process has its own."""
+    try:
+        said = json.loads(options) if options else {}
+    except ValueError:
+        return rows
+    name = str(said.get("sortColumn") or said.get("sortField") or "") if isinstance(said, dict) else ""
+    if not name or not rows:
+        return rows
+    if name not in rows[0]:
+        head, *rest = name.lower().split("_")  # older consoles write MESSAGE_COUNT
+        name = head + "".join(word.capitalize() for word in rest)
+    down = str(said.get("sortOrder") or "").lower().startswith("desc")
+    return sorted(rows, key=lambda row: ranked(row.get(name)), reverse=down)
+
+
 def union(told: Sequence[list[Any]]) -> list[Any]:
-    """Return what is in any of the lists; names once."""
+    """Return what is in any of the lists; names, and lists of names, once."""
     every = [one for part in told for one in part]
-    return list(dict.fromkeys(every)) if all(isinstance(one, str | int) for one in every) else every
+    if all(isinstance(one, str | int) for one in every):
+        return list(dict.fromkeys(every))
+    if all(isinstance(one, list) for one in every):
+        return [one for at, one in enumerate(every) if one not in every[:at]]
+    return every
 
 
 def parted(answers: Answers, key: str) -> list[Row]:

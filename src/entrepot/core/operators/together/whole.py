@@ -14,9 +14,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias
 
 from entrepot.base.errors import EntrepotError, InvalidDestination, Refused, Unreachable
+from entrepot.core.operators.making import OTHER, THERE
 from entrepot.core.operators.together import joining
+from entrepot.core.operators.together.amounts import PLACES, Amount
 from entrepot.core.operators.together.asker import Asker, listed
 from entrepot.core.operators.together.joining import Row
+from entrepot.core.operators.together.paging import Pages
 
 ATTRIBUTE: Final = re.compile("(?:get|is)([A-Z].*)")
 LOOKED_AT: Final = ("explain", "where")
@@ -24,13 +27,14 @@ LOOKED_AT: Final = ("explain", "where")
 LOOKS: Final = re.compile("(get|is|count|list|browse|query|peek|describe|cursor|doesCursor|health|explain$|where$)")
 """Operations that change nothing, whose names begin so."""
 PAGE: Final = 500  # rows of one page: the most that a process answers with
-SAME: Final = ("describeConfiguration", "describeUsers", "describeRules", "describeRights", "listUser")
+SAME: Final = (
+    *("describeConfiguration", "describeUsers", "describeRules", "describeRights", "listUser", "getRoles"),
+    "getRolesAsJSON",
+)
 """What each process answers alike, and one is asked for: all have one configuration."""
 ONCE: Final = ("addUser", "removeUser", "resetUser")
 """What changes a file that all have: done at one of them, which the others read again then."""
 RELOAD: Final = "reloadConfigurationFile"
-COUNTED: Final = ("purge", "removeMessages", "moveMessages", "copyMessages", "retryMessages")
-"""What is done to so many messages as its last argument says, if it has one: the next process has the rest."""
 EVERYWHERE: Final = (
     *("pause", "resume", "resetGroup", "resetAllGroups", "destroyQueue", "createQueue", "updateQueue", "deployQueue"),
     *(
@@ -43,7 +47,7 @@ EVERYWHERE: Final = (
         "replay",
         RELOAD,
     ),
-    *("block", "unblock", "enable", "disable", "expireMessages", "sendMessagesToDeadLetterAddress", "flushExecutor"),
+    *("block", "unblock", "enable", "disable", "purge", "flushExecutor"),
     *("clearDuplicateIdCache", "clearAuthenticationCache", "clearAuthorizationCache", "createDivert", "updateDivert"),
     *("destroyDivert", "addAddressSettings", "removeAddressSettings", "addSecuritySettings", "removeSecuritySettings"),
     *("enableMessageCounters", "disableMessageCounters", "resetAllMessageCounters", "resetMessageCounter"),
@@ -54,8 +58,13 @@ EVERYWHERE: Final = (
     *("commitPreparedTransaction", "rollbackPreparedTransaction"),
 )
 """What is done at each process; a prepared transaction is ended wherever it was prepared."""
-MAKES: Final = ("createQueue", "deployQueue")
-"""What is begun only when each process has said that it would do it."""
+REHEARSED: Final = (
+    *("createQueue", "deployQueue", "updateQueue", "destroyQueue", "createAddress", "updateAddress", "deleteAddress"),
+    *("createDivert", "updateDivert"),
+)
+"""What is begun only when each process has said that it would do it (`core/operators/rehearsing.py`)."""
+CHANGES: Final = ("updateQueue", "destroyQueue", "updateAddress", "deleteAddress", "updateDivert")
+"""Those of them that are about what is there already."""
 ANYWHERE: Final = ("sendMessage",)
 """What one process does for all: what is sent there is read at any of them."""
 SUMS: Final = (
@@ -80,6 +89,17 @@ ONE_MESSAGE: Final = (
     "sendMessageToDeadLetterAddress",
 )
 """What is done to one message, which is named first: a number says which one only with its process."""
+JOINED: Final[dict[str, Callable[[list[str]], str]]] = {
+    "countMessages": joining.sums,
+    "countDeliveringMessages": joining.sums,
+    "peekFirstMessageAsJSON": joining.earliest,
+    "peekFirstScheduledMessageAsJSON": joining.earliest,
+    "getAddressInfo": joining.address_info,
+    "listBindingsForAddress": joining.bindings,
+}
+"""Texts that are no lists, and how those of all are one."""
+SHORT: Final = ("listSessions", "listSessionsAsJSON", "listConsumersAsJSON", "listAddresses")
+"""Lists that mean something else with one argument: what one connection has, which it names, and names alone."""
 OF_CONNECTION: Final = ("closeConnectionWithID", "closeSessionWithID", "closeConsumerWithID")
 """What is done to one connection, which is named first, as lists of all show it: PROCESS:ID."""
 
@@ -136,12 +156,14 @@ class Whole:
             )
         if operation in ONCE:
             return await self._once(resource, operation, values)
-        if operation in COUNTED:
+        if operation in PLACES and resource.startswith("queue."):
             return await self._counted(resource, operation, values)
         if operation in EVERYWHERE:
             return await self._everywhere(resource, operation, values)
         if operation in ONE_MESSAGE and values:
             return await self._one_message(resource, operation, values)
+        if operation == "closeConsumerWithID" and values and _names_one(str(values[0])):
+            return await self._everywhere(resource, operation, values)
         if operation in OF_CONNECTION and values:
             number, name = self._named(str(values[0]), operation)
             return await self.parts[number].ask(resource, operation, name, *values[1:])
@@ -152,13 +174,23 @@ class Whole:
     async def _look(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         if operation == "describeConnections":
             return await self._connections(max(0, _number(values, 0, 0)), _rows(values, 1))
+        if len(values) == 1 and operation in SHORT and resource == "broker":
+            return await self._short(operation, str(values[0]))
         if operation in PAGES:
             return await self._page(operation, values)
+        if operation == "browse":
+            pages = Pages(values)
+            return await pages.rows(self.parts, resource, await self._asked(resource, *pages.question()))
         if not values and (attribute := ATTRIBUTE.match(operation)):
             return await self._attribute(resource, operation, attribute[1][:1].lower() + attribute[1][1:])
         if operation == "describeAttributes" and resource == "broker":
             return await self._of_broker(str(values[0]) if values else "")
-        answers = await self._asked(resource, operation, values)
+        return self._laid_together(resource, operation, values, await self._asked(resource, operation, values))
+
+    def _laid_together(
+        self, resource: str, operation: str, values: tuple[object, ...], answers: Mapping[int, Any]
+    ) -> Any:
+        """Return what all answered as one answer, by the operation. Raises Refused where it cannot be one."""
         if operation == "describeQueues":
             return joining.queues(answers)[: _rows(values, 2)]
         if operation == "describe" and resource.startswith("queue."):
@@ -171,11 +203,15 @@ class Whole:
             return joining.by_address(answers, _rows(values, 1))
         if operation == "describeResources":
             return joining.resources(answers, str(values[0]), _rows(values, 3))
+        if operation == "listConnectionIDs":
+            return [f"{number}:{one}" for number, some in answers.items() for one in some]
         return self._joined(operation, answers)
 
     def _joined(self, operation: str, answers: Mapping[int, Any]) -> Any:
         """Return what all answered as one answer, by its kind. Raises Refused where it cannot be one."""
         first = next(iter(answers.values()))
+        if isinstance(first, str) and operation in JOINED:
+            return self._one_text(operation, answers)
         if isinstance(first, str) and (joined := joining.text(answers)) is not None:
             return joined
         if isinstance(first, list):
@@ -189,6 +225,22 @@ class Whole:
         if len(answers) == 1 or all(answer == first for answer in answers.values()) or operation == _PART:
             return first
         raise self._of_one(operation)
+
+    def _one_text(self, operation: str, answers: Mapping[int, str]) -> str:
+        join = JOINED[operation]
+        if join is not joining.earliest:
+            return join(list(answers.values()))
+        rows = {number: json.loads(text) for number, text in answers.items()}
+        return join([json.dumps(row and joining.of_process(number, row)) for number, row in rows.items()])
+
+    async def _short(self, operation: str, text: str) -> Any:
+        """Return names of addresses with ``text`` between, or what one process lists of a connection."""
+        if operation == "listAddresses":
+            names = await self._attribute("broker", "getAddressNames", "addressNames")
+            return text.join(sorted(names, key=str.lower))
+        number, name = self._named(text, operation)
+        told = await self.parts[number].ask("broker", operation, name)
+        return joining.text({number: told}) if isinstance(told, str) else told
 
     async def _asked(self, resource: str, operation: str, values: tuple[object, ...]) -> dict[int, Any]:
         """Return what each process answers that has what is asked for. Raises InvalidDestination where none has."""
@@ -241,6 +293,7 @@ class Whole:
             joined = joining.parted(found, "name")
         else:
             joined = [joining.named(number, row) for number, rows in found.items() for row in rows]
+        joined = joining.ordered(joined, str(options))
         begin = (max(1, page) - 1) * size
         return json.dumps({"data": joined[begin : begin + size], "count": len(joined)})
 
@@ -296,19 +349,15 @@ class Whole:
         return answer
 
     async def _counted(self, resource: str, operation: str, values: tuple[object, ...]) -> int:
-        limited = bool(values) and isinstance(values[-1], int) and values[-1] >= 0
-        left, done = _number(values, len(values) - 1) if limited else 0, 0
+        """Do it to so many messages as an argument says, or to all: the next process has the rest."""
+        amount = Amount(operation, values)
 
         async def some(part: Asker) -> None:
-            nonlocal left, done
-            given = (*values[:-1], left) if limited else values
-            if limited and not left:
-                return
-            moved = int(await part.ask(resource, operation, *given))
-            done, left = done + moved, left - moved
+            if amount.left != 0:
+                amount.count(int(await part.ask(resource, operation, *amount.values())))
 
         await self._each(list(self.parts), some)
-        return done
+        return amount.done
 
     async def _everywhere(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         answers: list[Any] = []
@@ -316,12 +365,9 @@ class Whole:
         async def do(part: Asker) -> None:
             answers.append(await part.ask(resource, operation, *values))
 
-        numbers, makes = list(self.parts), False
-        if operation == "destroyQueue":
-            numbers = await self._refusing(*values)
-        elif operation in MAKES:
-            numbers, makes = await self._creating(operation, values)
-        await self._each(numbers, do, minds=makes)
+        rehearsed = operation in REHEARSED
+        numbers = await self._rehearsed(operation, values) if rehearsed else list(self.parts)
+        await self._each(numbers, do, minds=rehearsed)
         if all(isinstance(one, bool) for one in answers):
             return any(answers)
         if all(isinstance(one, int) for one in answers):
@@ -348,13 +394,14 @@ class Whole:
         if len(missing) == len(numbers):
             raise missing[0]
 
-    async def _creating(self, operation: str, values: tuple[object, ...]) -> tuple[list[int], bool]:
-        """Return at which processes a queue is to be made, once each has said that it would, and True.
+    async def _rehearsed(self, operation: str, values: tuple[object, ...]) -> list[int]:
+        """Return at which processes something is to be done, once each has said that it would.
 
-        One that has it refuses it for all, as one broker does. Where that is no error, it is left alone everywhere if
-        one has another of that name, and made where it is not else: a name is one queue. Raises what a process would.
+        What one would refuse is refused for all, as one broker does. A queue that may be there already is left alone
+        everywhere if one has another of that name, and made where it is not else: a name is one queue. What changes
+        something is for those that have it; where none has, the first one says so. Raises what a process would.
         """
-        asking = [one.ask("broker", "describeQueueToMake", *values) for one in self.parts.values()]
+        asking = [one.ask("broker", "describeOutcome", operation, *values) for one in self.parts.values()]
         told = await self.side_by_side(asking)
         failures = [one for one in told if isinstance(one, Exception)]
         for away in failures:
@@ -364,21 +411,12 @@ class Whole:
                 )
         if failures:
             raise failures[0]
-        others = [number for number, one in zip(self.parts, told, strict=True) if one == "other"]
-        return others[:1] or list(self.parts), True
-
-    async def _refusing(
-        self, name: object, removes_readers: object = False, _: object = False, if_empty: object = False
-    ) -> list[int]:
-        """Return the processes, those first that would refuse to delete a queue: nothing is deleted then."""
-        answers = await self._asked(f"queue.{name}", "describe", ())
-
-        def refuses(number: int) -> bool:
-            row = answers.get(number, {"consumers": 0, "leased": 0, "messages": 0})
-            used = not removes_readers and row["consumers"] + row["leased"] > 0
-            return bool(used or (if_empty and row["messages"]))
-
-        return sorted(self.parts, key=lambda number: not refuses(number))
+        found = dict(zip(self.parts, told, strict=True))
+        others = [number for number, one in found.items() if one == OTHER]
+        there = [number for number, one in found.items() if one == THERE]
+        if operation in CHANGES:
+            return there or list(self.parts)[:1]
+        return others[:1] or list(self.parts)
 
     async def _one_message(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         """Do it to the message of this id, wherever it is. Raises Refused for a number that does not say where."""
@@ -434,6 +472,12 @@ class Whole:
             f"{operation} is about one process, and {self.name} has several",
             remedy=f"ask that process: --url {self._place(next(iter(self.parts)))}, or with another number",
         )
+
+
+def _names_one(session: str) -> bool:
+    """Return whether a session is told from those of all processes by its name: a number is not, nor PROCESS:NUMBER."""
+    number, colon, _ = session.partition(":")
+    return not session.isdecimal() and not (colon and number.isdecimal())
 
 
 def _number(values: tuple[object, ...], at: int, default: int = PAGE) -> int:

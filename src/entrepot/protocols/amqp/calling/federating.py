@@ -8,7 +8,7 @@ from librt.strings import BytesWriter
 from mypy_extensions import i64
 
 from entrepot.base.environment import MILLISECOND, SECOND
-from entrepot.base.errors import InvalidDestination
+from entrepot.base.errors import EntrepotError, InvalidDestination
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.headers import Headers, set_headers
@@ -38,6 +38,7 @@ from entrepot.protocols.amqp.large import LargeArrival
 from entrepot.protocols.amqp.naming import NO_LOCAL, QUEUE, SELECTOR, TEMPORARY_TOPIC, TOPIC
 from entrepot.protocols.amqp.performatives import Attach, Modified, Source, Target
 from entrepot.protocols.amqp.primitives import INT_4, Described, Exact
+from entrepot.protocols.amqp.refusals import ILLEGAL_STATE, AmqpRefused
 from entrepot.protocols.amqp.sections import MESSAGE_ANNOTATIONS, map_in, write_table
 from entrepot.protocols.amqp.session import AmqpSession
 
@@ -156,6 +157,11 @@ class Pace:
         self.pull: i64 = pull
         self.large_octets: i64 = large_octets
 
+    def alike(self, other: Pace) -> bool:
+        """Return whether ``other`` is no other pace."""
+        mine = (self.credit, self.low, self.pull, self.large_octets)
+        return mine == (other.credit, other.low, other.pull, other.large_octets)
+
 
 class Fetch:
     """What is read there: messages of ``where`` that ``selector`` lets through, and as which reader of that queue."""
@@ -172,6 +178,10 @@ class Fetch:
         """Return what tells it from others of one connection."""
         condition = f" where {self.selector}" if self.selector else ""
         return f"fetch {self.where.name}::{self.where.queue}{condition} at {self.priority} for {self.policy}"
+
+    def alike(self, other: Fetch) -> bool:
+        """Return whether a link for ``other``, which is called alike, does for this one as well."""
+        return self.pace.alike(other.pace) and self.headers == other.headers and self.selector == other.selector
 
     def link(self, session: AmqpSession, name: str, handle: i64) -> Fetching:
         """Return the link for it. Raises Refused where messages can go nowhere."""
@@ -206,6 +216,10 @@ class AddressFetch(Fetch):
     def called(self) -> str:
         """Return what tells it from others of one connection: an address is read once, whatever policies mean it."""
         return f"fetch {self.where.name} by {self.there}"
+
+    def alike(self, other: Fetch) -> bool:
+        """Return whether a link for ``other``, which is called alike, does for this one as well."""
+        return super().alike(other) and isinstance(other, AddressFetch) and self.ends == other.ends
 
     def link(self, session: AmqpSession, name: str, handle: i64) -> Fetching:
         """Return the link for it. Raises Refused where messages can go nowhere."""
@@ -335,6 +349,10 @@ class AddressFetching(Fetching):
         """Ask as a federation."""
         said.desired_capabilities = [ADDRESSES]
         said.properties = {SOURCE: self.ends, POLICY: self.fetch.policy}
+
+    def parting(self) -> EntrepotError | None:
+        """Return a reason, where it is asked for anew: without one the peer drops what waits for this broker."""
+        return AmqpRefused("its policy has other settings now", ILLEGAL_STATE) if self.renews else None
 
     def objection(self, said: Attach) -> str:
         """Return why what the peer attached is no end of such a link."""

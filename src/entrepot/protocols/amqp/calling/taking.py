@@ -49,6 +49,7 @@ class Taking(Incoming):
         self.received: i64 = 0
         self.closing: bool = False  # nothing more is taken; answers are still to be given
         self.over: bool = False
+        self.renews: bool = False  # it ends to be asked for anew, with other settings
         self.stays: bool = False  # it ends with its connection alone: the other side is not told that nobody wants it
 
     def asked(self, said: Attach) -> None:
@@ -94,6 +95,15 @@ class Taking(Incoming):
             self.withheld = True
             self.session.confirmations.ask(_Closing(self, why))
 
+    def renew(self, why: str) -> None:
+        """End as `close` does, to be asked for anew at once."""
+        self.renews = True
+        self.close(why)
+
+    def parting(self) -> EntrepotError | None:
+        """Return the reason with which the link ends at the other side; None for none."""
+        return None
+
     def close_now(self, why: str) -> None:
         """Close it; the peer answers."""
         session = self.session
@@ -103,7 +113,9 @@ class Taking(Incoming):
             session.quiet[int(self.handle)] = None
             session.answer()
             if not self.stays:
-                session.say(Detach(handle=self.handle, closed=True))
+                reason = self.parting()
+                error = None if reason is None else error_of(reason)
+                session.say(Detach(handle=self.handle, closed=True, error=error))
         self.end(0)
         self._is_over(why)
 

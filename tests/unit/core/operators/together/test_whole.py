@@ -43,19 +43,14 @@ class Process:
             return [{"id": str(number)} for number in ids]
         if operation == "describeAttributes":
             return {"name": "mq-0", "connectionCount": 3, "uptimeMillis": len(self.queues), "active": True}
-        name = str(values[0]) if operation == "destroyQueue" else resource.removeprefix("queue.")
-        if (resource.startswith("queue.") or operation == "destroyQueue") and name not in self.queues:
+        name = resource.removeprefix("queue.")
+        if resource.startswith("queue.") and name not in self.queues:
             raise InvalidDestination(f"there is no queue {name}")
         if operation == "describe":
             return self.queues[name]
         if operation == "listStatus":
             return json.dumps({"count": len(self.queues)})
         self.done.append((resource, operation, values))
-        if operation == "destroyQueue":
-            if values[3] and self.queues[name]["messages"]:
-                raise Refused("it is not empty")
-            del self.queues[name]
-            return 0
         if operation in ("purge", "moveMessages"):
             some = min(self.queues[name]["messages"], int(str(values[-1])) if values else 1 << 30)
             self.queues[name]["messages"] -= some
@@ -130,15 +125,6 @@ def test_a_queue_is_paused_at_each_process_that_has_it() -> None:
     parts = Process(row("a", 1)), Process(), Process(row("a", 1))
     ask(whole(*parts), "queue.a", "pause")
     assert [len(one.done) for one in parts] == [1, 0, 1]
-
-
-def test_a_queue_that_one_process_would_not_delete_is_deleted_at_none() -> None:
-    parts = Process(row("a", 0)), Process(row("a", 2))
-    with pytest.raises(Refused, match="not empty"):
-        ask(whole(*parts), "broker", "destroyQueue", "a", False, False, True)
-    assert all("a" in one.queues for one in parts)
-    ask(whole(*parts), "broker", "destroyQueue", "a", False, False, False)
-    assert not any(one.queues for one in parts)
 
 
 def test_while_one_is_away_the_others_are_looked_at_and_nothing_is_changed() -> None:
@@ -385,13 +371,31 @@ class Real(Process):
     def __init__(self) -> None:
         super().__init__()
         self.rig = Rig(disk=False)
-        self.office = Census()
+        self.office: Census = Census()
 
     async def ask(self, resource: str, operation: str, *values: object) -> Any:
         await asyncio.sleep(0)
         if self.wrong is not None:
             raise self.wrong
-        return control(self.rig.broker, self.office, resource).call(operation, list(values))
+        outcome: Any = control(self.rig.broker, self.office, resource).call(operation, list(values))
+        if hasattr(outcome, "step"):
+            while not outcome.step():
+                pass
+            outcome = outcome.result()
+        return outcome
+
+    def does(self, operation: str, *values: object) -> Any:
+        """Return what this one alone answers the broker's ``operation``."""
+        return self.says("broker", operation, *values)
+
+    def says(self, resource: str, operation: str, *values: object) -> Any:
+        """Return what this one alone answers."""
+        return asyncio.run(self.ask(resource, operation, *values))
+
+    @property
+    def addresses(self) -> list[str]:
+        """Those that it has."""
+        return list(self.rig.broker.table.addresses)
 
     def most(self, name: str) -> int | None:
         """Return how many readers a queue may have; -2 where there is none."""
@@ -441,3 +445,83 @@ def test_nothing_is_made_when_a_process_goes_before_it_has_said_that_it_would() 
     with pytest.raises(Unreachable, match="nothing was changed"):
         ask(whole(*parts), "broker", "createQueue", wanted())
     assert parts[0].most("q") == -2
+
+
+def test_an_address_that_one_process_has_is_made_nowhere() -> None:
+    parts = [Real(), Real(), Real()]
+    parts[1].does("createAddress", "one", "ANYCAST")
+    with pytest.raises(InvalidDestination, match="AMQ229204: Address already exists: one"):
+        ask(whole(*parts), "broker", "createAddress", "one", "ANYCAST")
+    assert ["one" in each.addresses for each in parts] == [False, True, False]
+    with pytest.raises(Refused, match="no routing type"):
+        ask(whole(*parts), "broker", "createAddress", "two", "SIDEWAYS")
+    made = ask(whole(*parts), "broker", "createAddress", "two", "ANYCAST,MULTICAST")
+    assert made == "Address [name=two, routingTypes={MULTICAST,ANYCAST}, autoCreated=false]"
+    assert all("two" in each.addresses for each in parts)
+
+
+def test_an_address_that_one_process_would_not_change_or_delete_stays_as_it_is() -> None:
+    parts = [Real(), Real(), Real()]
+    for each in parts[:2]:
+        each.does("createAddress", "one", "ANYCAST")
+    parts[1].does("createQueue", "one", "q", "ANYCAST")
+    with pytest.raises(InvalidDestination, match="AMQ229209"):
+        ask(whole(*parts), "broker", "updateAddress", "one", "MULTICAST")
+    with pytest.raises(InvalidDestination, match="AMQ229205: Address one has bindings"):
+        ask(whole(*parts), "broker", "deleteAddress", "one")
+    assert ["one" in each.addresses for each in parts] == [True, True, False]
+    assert [each.rig.broker.table.declared.get("one", 0) for each in parts] == [2, 2, 0]
+    changed = ask(whole(*parts), "broker", "updateAddress", "one", "ANYCAST,MULTICAST")
+    assert "routingTypes={MULTICAST,ANYCAST}" in changed
+    assert [each.rig.broker.table.declared.get("one", 0) for each in parts] == [3, 3, 0]  # none is made by a change
+    assert ask(whole(*parts), "broker", "deleteAddress", "one", True) is None
+    assert not any("one" in each.addresses for each in parts)
+    for verb in (["deleteAddress", "one"], ["updateAddress", "one", "ANYCAST"]):
+        with pytest.raises(InvalidDestination, match="AMQ229203: Address Does Not Exist: one"):
+            ask(whole(*parts), "broker", *verb)
+
+
+def test_a_queue_that_is_read_or_filled_at_one_process_is_deleted_at_none() -> None:
+    parts = [Real(), Real(), Real()]
+    for each in parts[:2]:
+        each.does("createQueue", "q", "q", "ANYCAST")
+    reader = parts[1].rig.reader("q")
+    with pytest.raises(InvalidDestination, match="AMQ229025"):
+        ask(whole(*parts), "broker", "destroyQueue", "q")
+    reader.close()
+    parts[1].rig.send_all("q", range(2))
+    with pytest.raises(InvalidDestination, match=r"AMQ229215: Cannot delete queue q .* it has 2 messages"):
+        ask(whole(*parts), "broker", "destroyQueue", "q", False, False, True)
+    assert [each.most("q") for each in parts] == [None, None, -2]
+    assert ask(whole(*parts), "broker", "destroyQueue", "q") == 2
+    assert [each.most("q") for each in parts] == [-2, -2, -2]
+    with pytest.raises(InvalidDestination, match="AMQ229017: Queue q does not exist"):
+        ask(whole(*parts), "broker", "destroyQueue", "q")
+
+
+def test_a_divert_that_one_process_has_is_made_nowhere_and_one_that_none_has_is_no_change() -> None:
+    parts = [Real(), Real()]
+    said = json.dumps({"name": "d", "address": "a", "forwarding-address": "b"})
+    parts[1].does("createDivert", said)
+    with pytest.raises(InvalidDestination, match="there is a divert 'd' already"):
+        ask(whole(*parts), "broker", "createDivert", said)
+    assert [each.does("listDivertNames") for each in parts] == [[], ["d"]]
+    ask(whole(*parts), "broker", "updateDivert", json.dumps({"name": "d", "forwarding-address": "c"}))
+    assert [each.does("listDivertNames") for each in parts] == [[], ["d"]]
+    ask(whole(*parts), "broker", "destroyDivert", "d")
+    assert [each.does("listDivertNames") for each in parts] == [[], []]
+    for verb in (["destroyDivert", "d"], ["updateDivert", json.dumps({"name": "d"})]):
+        with pytest.raises(InvalidDestination, match="AMQ229012"):
+            ask(whole(*parts), "broker", *verb)
+
+
+def test_a_queue_is_changed_at_all_that_have_it_or_at_none() -> None:
+    parts = [Real(), Real(), Real()]
+    for each in parts[:2]:
+        each.does("createQueue", "q", "q", "ANYCAST")
+    for said in ({"max-consumers": 5, "routing-type": "MULTICAST"}, {"filter-string": "a ="}):
+        with pytest.raises(EntrepotError):
+            ask(whole(*parts), "broker", "updateQueue", json.dumps({"name": "q", **said}))
+    assert [each.most("q") for each in parts] == [None, None, -2]
+    ask(whole(*parts), "broker", "updateQueue", json.dumps({"name": "q", "max-consumers": 5}))
+    assert [each.most("q") for each in parts] == [5, 5, -2]
