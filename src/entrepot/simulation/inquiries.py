@@ -274,7 +274,8 @@ class Inquiries:
             if did or inquiry.had is None:
                 self._wrong(inquiry, f"a process has it already, it says, and it is done at {did}")
         elif inquiry.name in MAKES and (stopped := NAMED.match(why)) is None:
-            if any(number for number, _ in did):
+            alone = inquiry.had[0] if inquiry.had is not None and inquiry.differs else 0  # it was asked of that one
+            if any(number not in (0, alone) for number, _ in did):
                 self._wrong(inquiry, f"the first process refuses, and it is done at {did}")
         elif inquiry.name in MAKES and stopped is not None:
             self._see_stop(inquiry, why, int(stopped[1]), did)
