@@ -274,10 +274,15 @@ class Inquiries:
             if did or inquiry.had is None:
                 self._wrong(inquiry, f"a process has it already, it says, and it is done at {did}")
         elif inquiry.name in MAKES and (stopped := NAMED.match(why)) is None:
-            if any(number for number, _ in did):
-                self._wrong(inquiry, f"the first process refuses, and it is done at {did}")
+            self._see_first(inquiry, did)
         elif inquiry.name in MAKES and stopped is not None:
             self._see_stop(inquiry, why, int(stopped[1]), did)
+
+    def _see_first(self, inquiry: Inquiry, did: list[tuple[int, int]]) -> None:
+        """See that what the first process refuses is done at no other: where one has another queue, that is it."""
+        alone = inquiry.had[0] if inquiry.had is not None and inquiry.differs else 0
+        if any(number not in (0, alone) for number, _ in did):
+            self._wrong(inquiry, f"the first process refuses, and it is done at {did}")
 
     def _see_stop(self, inquiry: Inquiry, why: str, stopped: int, did: list[tuple[int, int]]) -> None:
         """See that a refusal of one process in the middle of a change says where it is done."""

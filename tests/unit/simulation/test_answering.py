@@ -11,7 +11,7 @@ from entrepot.simulation.__main__ import main
 from entrepot.simulation.answering import PLANTED, Answering
 
 SEEDS = int(os.environ.get("PROCESSES_SEEDS", "10"))
-FOUND_AT: dict[str, int] = {"an older life is heard": 35}
+FOUND_AT: dict[str, int] = {"an older life is heard": 17}
 """The first seed that finds a bug, where that is not one of the first."""
 
 
