@@ -1,39 +1,13 @@
-"""Brokers for the interop tests, and why one is left out."""
+"""Brokers for the interop tests."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 
-import artemis
-import classic
-import ours
 import pytest
 import wires
-
-
-def why_not(kind: str) -> str:
-    if kind == "classic":
-        return classic.unavailable()
-    if kind == "artemis":
-        return artemis.unavailable()
-    if importlib.util.find_spec("entrepot.protocols.openwire.server") is None:
-        return "this build of entrepot has no OpenWire server"
-    return ""
-
-
-Broker = artemis.Artemis | classic.Classic | ours.Entrepot
-
-
-def make(kind: str, home: Path, *, name: str, authenticated: bool = False) -> Broker:
-    if kind == "classic":
-        return classic.Classic(home, name=name, authenticated=authenticated)
-    if kind == "artemis":
-        return artemis.Artemis(home, name=name, authenticated=authenticated)
-    if authenticated:
-        return ours.configured(home, name=name, plugins=classic.AUTHENTICATION)
-    return ours.Entrepot(home, name=name)
+from kinds import Broker, make, why_not
 
 
 @pytest.fixture(scope="session", params=["classic", "artemis", "entrepot"])

@@ -18,8 +18,7 @@ import java_clients
 import maven
 import ours
 import pytest
-
-from conftest import Broker
+from kinds import Broker
 
 FULL = os.environ.get("CLIENT_CLUSTERS") == "full"
 CLIENTS = 30 if FULL else 9

@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 from artemis import Artemis
-from classic import Classic
-from ours import Entrepot
+from kinds import Broker, make
 
-from conftest import make  # now: later the name stands for the conftest of another directory
 from entrepot.base.errors import (
     AccessDenied,
     InvalidSelector,
@@ -35,7 +33,6 @@ from entrepot.protocols.conversing.modes import Acknowledge, RedeliveryPolicy
 from entrepot.protocols.conversing.xid import Xid
 from promises import never
 
-Broker = Artemis | Classic | Entrepot
 PATIENCE = 10.0
 
 
