@@ -46,6 +46,7 @@ def pytest_configure() -> None:
 # others what measures the memory of Spark's Python workers: a peak is for ever.
 ORDER = ("spark/test_spark_memory.py", "spark/", "interop/", "shell/", "unit/test_tutorials.py", "simulation/")
 TRIED_AGAIN = ("spark/", "interop/", "shell/")
+MADE_ANEW = ("interop/", "shell/")  # what a file makes once; a session of Spark stays
 DELAY_OF_TRIES_S = int(os.environ.get("ENTREPOT_DELAY_OF_TRIES_S", "1"))
 
 
@@ -62,6 +63,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(_within(item.nodeid, folder) for folder in TRIED_AGAIN):
             item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=DELAY_OF_TRIES_S, rerun_except=PromiseBroken))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Make anew what was made once for the tests of a file, for one that is tried again: it may be why it failed."""
+    if getattr(item, "execution_count", 1) < 2 or not any(_within(item.nodeid, folder) for folder in MADE_ANEW):
+        return
+    for definitions in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
+        for definition in definitions:
+            if definition.scope == "module":
+                definition.finish(item._request)  # type: ignore[attr-defined]
 
 
 def pytest_collection_finish() -> None:

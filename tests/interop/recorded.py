@@ -15,8 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 FOLDER: Final = Path(__file__).with_name("recorded")
 ASKED: Final = os.environ.get("ENTREPOT_RECORDINGS", "")  # "live": ask and compare; "write": ask and write; else: trust
 HEAD: Final = "made of "
@@ -56,11 +54,6 @@ class Recording:
             FOLDER.mkdir(exist_ok=True)
             self.file.write_text(f"{HEAD}{self.key}\n" + "".join(PART + name + "\n" + found[name] for name in found))
         return found
-
-
-def is_tried_again(request: pytest.FixtureRequest) -> bool:
-    """Return whether this test failed before: what was seen once for all tests of a file is to be asked anew."""
-    return getattr(request.node, "execution_count", 1) > 1
 
 
 def parts(text: str) -> Shown:

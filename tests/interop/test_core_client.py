@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -59,8 +58,6 @@ class Transcripts(NamedTuple):
     ours: dict[str, str] | None
     recorded: dict[str, str] | None
     """What Artemis showed when it was recorded; None when that is not current."""
-    again: Callable[[str], dict[str, str]]
-    """Asks ours for one feature anew."""
 
 
 def _seen(program: core_clients.Program, broker: artemis.Artemis | ours.Entrepot, *features: str) -> dict[str, str]:
@@ -90,13 +87,7 @@ def transcripts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         asked = pool.submit(recording.shown, lambda: _seen(program, core_clients.theirs(home / "artemis")))
         own = pool.submit(_here, program, home, features) if core_clients.speaks_core() else None
         theirs = {name: lines.replace(*BY_CHANCE.get(name, ("", ""))) for name, lines in asked.result().items()}
-        return Transcripts(
-            request.param.name,
-            theirs,
-            own.result() if own else None,
-            recording.held(),
-            lambda feature: _here(program, home / "again" / feature, [feature]),
-        )
+        return Transcripts(request.param.name, theirs, own.result() if own else None, recording.held())
 
 
 def test_artemis_shows_every_feature(transcripts: Transcripts) -> None:
@@ -115,15 +106,11 @@ def test_artemis_shows_every_feature(transcripts: Transcripts) -> None:
         for name in FEATURES
     ],
 )
-def test_a_client_sees_what_artemis_shows(
-    feature: str, transcripts: Transcripts, request: pytest.FixtureRequest
-) -> None:
+def test_a_client_sees_what_artemis_shows(feature: str, transcripts: Transcripts) -> None:
     if transcripts.ours is None:
         pytest.skip("this build of entrepot has no CORE server")
     if feature not in transcripts.artemis:
         pytest.skip("this version of the client has no QueueConfiguration")
-    if recorded.is_tried_again(request):
-        transcripts.ours.update(transcripts.again(feature))
     wanted, seen = transcripts.artemis[feature], transcripts.ours.get(feature, "(not reached)")
     if (transcripts.client, feature) in STAYS:
         assert wanted != seen, "it is mended: take it out of STAYS"
