@@ -72,6 +72,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 DEFAULT_LIMITS: Final = Limits()
 GATHERED_LEAST: Final = 16 * KIB  # octets of a body whose chunks are kept as they come, each for itself
+CHUNK_LEAST: Final = KIB  # octets of one that is; smaller ones are put together
 
 
 def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"", version: str = V1_2) -> bytes:
@@ -117,7 +118,7 @@ class FrameParser:
         self._seen = 0  # no blank line, or no NUL, before this
         self._frame: Frame | None = None  # its head is read, its body not
         self._length = -1  # of that body, -1 for up to the next NUL
-        self._chunks: list[bytes | memoryview] = []  # the beginning of that body, where it is long
+        self._chunks: list[bytes | bytearray | memoryview] = []  # the beginning of that body, where it is long
         self._gathered = 0  # octets of these
 
     def feed(self, data: bytes) -> None:
@@ -125,8 +126,7 @@ class FrameParser:
         missing = self._length - self._gathered if self._chunks else 0
         if missing > 0:
             if len(data) <= missing:  # the NUL behind the body is still to come
-                self._chunks.append(data)
-                self._gathered += len(data)
+                self._keep(data)
                 return
             self._chunks.append(memoryview(data)[:missing])
             self._gathered += missing
@@ -215,6 +215,18 @@ class FrameParser:
         self._gathered = len(self._buffer) - self._start
         self._buffer = b""
         self._start = self._seen = 0
+
+    def _keep(self, data: bytes) -> None:
+        """Keep the next chunk of a long body; small ones together, for each by itself takes 33 octets more."""
+        chunks = self._chunks
+        last = chunks[-1]
+        if len(data) >= CHUNK_LEAST:
+            chunks.append(data)
+        elif isinstance(last, bytearray):
+            last += data
+        else:
+            chunks.append(bytearray(data))
+        self._gathered += len(data)
 
     def _read_head(self, octets: bytes) -> Frame:
         try:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -227,3 +228,22 @@ def test_a_change_of_version_holds_for_the_next_frame() -> None:
     assert first is not None
     assert second is not None
     assert (first.headers["a"], second.headers["a"]) == ("x\\cy", "x:y")
+
+
+def test_a_long_body_that_comes_octet_by_octet_takes_no_more_room_than_one_that_comes_at_once() -> None:
+    body = bytes(range(256)) * 256
+    octets = b"MESSAGE\ncontent-length:%d\n\n%b\0" % (len(body), body)
+    parser = FrameParser("1.2")
+    tracemalloc.start()
+    try:
+        for at in range(len(octets) - 1):
+            parser.feed(octets[at : at + 1])
+            assert parser.take() is None
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2 * len(body)
+    parser.feed(octets[-1:])
+    frame = parser.take()
+    assert frame is not None
+    assert frame.body == body
