@@ -63,6 +63,11 @@ class Ports:
         return cls(free_port(), free_port() if openwire else 0)
 
 
+def processor_s(pid: int) -> float:
+    """Return s of processor that all threads of a process have had since exec; /proc/PID/stat knows only hundredths."""
+    return time.clock_gettime((~pid << 3) | CPUCLOCK_SCHED)
+
+
 class Running:
     """One broker process; owns it from start to end."""
 
@@ -92,8 +97,8 @@ class Running:
         return Weight(rollup["Rss"], rollup["Pss"], _proc_fields(Path(f"/proc/{self.pid}/status"))["VmHWM"])
 
     def cpu_s(self) -> float:
-        """Processor seconds of all threads since exec; /proc/PID/stat knows only hundredths."""
-        return time.clock_gettime((~self.pid << 3) | CPUCLOCK_SCHED)
+        """Processor seconds of all threads since exec."""
+        return processor_s(self.pid)
 
     def stop(self, patience_s: float = STOP_PATIENCE_S) -> None:
         """End the process: asked first, killed after ``patience_s``."""

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from brokers import CPUCLOCK_SCHED, BenchError, Entrepot, Ports, Running
+from brokers import BenchError, Entrepot, Ports, Running, processor_s
 from rows import FLOWS, MEGABYTE, SETTLE_S, TRIP_P99, Effort, Load, round_trip
 from stall_rows import Peer, frame
 
@@ -145,9 +145,9 @@ class Bench:
         spent = []
         for _ in range(SCRAPES):
             time.sleep(BETWEEN_S)
-            before, brokers = cpu_of(self.console.process.pid), broker.cpu_s()
+            before, brokers = processor_s(self.console.process.pid), broker.cpu_s()
             took, octets = asked(url, "/metrics")
-            spent.append((cpu_of(self.console.process.pid) - before, broker.cpu_s() - brokers, took, octets))
+            spent.append((processor_s(self.console.process.pid) - before, broker.cpu_s() - brokers, took, octets))
         cpu, brokers, took, octets = (statistics.median(column) for column in zip(*spent, strict=True))
         text = f"{1000 * cpu:.0f} ms of the console, {1000 * brokers:.0f} of the broker, {1000 * took:.0f} to wait"
         self.say("scrape", f"{text}, {octets / MEGABYTE:.1f} MB (at most {SCRAPE_MS:g})", 1000 * cpu <= SCRAPE_MS)
@@ -294,11 +294,6 @@ def asked(url: str, place: str) -> tuple[float, int]:
     if answer.status != 200:
         raise BenchError(f"{place} was answered with {answer.status}")
     return time.monotonic() - began, octets
-
-
-def cpu_of(pid: int) -> float:
-    """Return s that a process has run."""
-    return time.clock_gettime((~pid << 3) | CPUCLOCK_SCHED)
 
 
 def middle(samples: list[dict[str, float]], key: str) -> float:

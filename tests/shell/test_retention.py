@@ -374,13 +374,7 @@ def test_what_was_published_is_kept_from_then_on(tmp_path: Path, restart: str) -
 
 
 def test_what_was_compacted_while_it_was_staged_is_kept_from_its_publication_on(tmp_path: Path) -> None:
-    opened = Opened(tmp_path, period_ms=3_600_000)
-    for first in range(1, 100, 4):
-        stage(opened, first, first)
-        opened.store(first + 1, first + 3)
-        opened.settle(first + 1, first + 3)
-    opened.compact()
-    kept = opened.kept()
+    opened, kept = compacted_while_staged(tmp_path)
     assert kept
     grow_old(opened, kept, 3_500)
     opened.close()

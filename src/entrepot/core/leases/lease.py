@@ -187,11 +187,7 @@ class Lease:
         """
         self.may_read(epoch, low, high)
         if journal.pages:
-            numbers = [self.numbers[position] for position in range(low, high)]
-            try:
-                return journal.reading.load_range(numbers, octets)
-            except CorruptJournal:
-                return self.lost.read(journal, low, numbers, octets)
+            return self.lost.read(journal, low, [self.numbers[position] for position in range(low, high)], octets)
         return [self.kept[position].message for position in range(low, high)]
 
     def may_read(self, epoch: int, low: int, high: int) -> None:

@@ -63,8 +63,6 @@ REHEARSED: Final = (
     *("createDivert", "updateDivert"),
 )
 """What is begun only when each process has said that it would do it (`core/operators/rehearsing.py`)."""
-CHANGES: Final = ("updateQueue", "destroyQueue", "updateAddress", "deleteAddress", "updateDivert")
-"""Those of them that are about what is there already."""
 ANYWHERE: Final = ("sendMessage",)
 """What one process does for all: what is sent there is read at any of them."""
 SUMS: Final = (
@@ -414,9 +412,7 @@ class Whole:
         found = dict(zip(self.parts, told, strict=True))
         others = [number for number, one in found.items() if one == OTHER]
         there = [number for number, one in found.items() if one == THERE]
-        if operation in CHANGES:
-            return there or list(self.parts)[:1]
-        return others[:1] or list(self.parts)
+        return there or others[:1] or list(self.parts)
 
     async def _one_message(self, resource: str, operation: str, values: tuple[object, ...]) -> Any:
         """Do it to the message of this id, wherever it is. Raises Refused for a number that does not say where."""

@@ -350,9 +350,9 @@ class AddressFetching(Fetching):
         said.desired_capabilities = [ADDRESSES]
         said.properties = {SOURCE: self.ends, POLICY: self.fetch.policy}
 
-    def parting(self) -> EntrepotError | None:
+    def parting(self, why: str) -> EntrepotError | None:
         """Return a reason, where it is asked for anew: without one the peer drops what waits for this broker."""
-        return AmqpRefused("its policy has other settings now", ILLEGAL_STATE) if self.renews else None
+        return AmqpRefused(why, ILLEGAL_STATE) if self.renews else None
 
     def objection(self, said: Attach) -> str:
         """Return why what the peer attached is no end of such a link."""

@@ -100,8 +100,8 @@ class Taking(Incoming):
         self.renews = True
         self.close(why)
 
-    def parting(self) -> EntrepotError | None:
-        """Return the reason with which the link ends at the other side; None for none."""
+    def parting(self, why: str) -> EntrepotError | None:
+        """Return the reason with which a link that ends since ``why`` ends at the other side; None for none."""
         return None
 
     def close_now(self, why: str) -> None:
@@ -113,7 +113,7 @@ class Taking(Incoming):
             session.quiet[int(self.handle)] = None
             session.answer()
             if not self.stays:
-                reason = self.parting()
+                reason = self.parting(why)
                 error = None if reason is None else error_of(reason)
                 session.say(Detach(handle=self.handle, closed=True, error=error))
         self.end(0)
