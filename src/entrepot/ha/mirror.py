@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import EntrepotError
-from entrepot.journal.ports import JournalEvents, JournalPort
+from entrepot.journal.ports import JournalEvents, JournalPort, Location
 
 
 class Audience:
@@ -87,6 +87,10 @@ class Mirror(JournalPort):
     def size(self, name: str) -> int:
         """Return as the disk."""
         return int(self.files.size(name))
+
+    def location(self, name: str) -> Location | None:
+        """Return as the disk."""
+        return self.files.location(name)
 
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Return as the disk."""

@@ -107,6 +107,11 @@ class Connection(Shell):
         transport = self.transport
         return None if transport is None else certified(transport.get_extra_info("ssl_object"))
 
+    def is_beside(self) -> bool:
+        """Return whether both ends have one address, or the socket has none."""
+        transport = self.transport
+        return transport is not None and of_one_machine(transport)
+
     def become(self, session: Session) -> None:
         """Drive ``session`` from now on: what it speaks is known now."""
         self.session = session
@@ -443,6 +448,14 @@ def peer_name(transport: asyncio.Transport) -> str:
         host = str(address[0])
         return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
     return "local"
+
+
+def of_one_machine(transport: asyncio.Transport) -> bool:
+    """Return whether both ends have one address, or the socket is one of this machine alone."""
+    address, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    if isinstance(address, tuple) and isinstance(own, tuple):
+        return len(address) >= 2 and len(own) >= 2 and address[0] == own[0]
+    return not isinstance(address, tuple) and not isinstance(own, tuple)
 
 
 SILENCE: Final = Shell()

@@ -38,7 +38,7 @@ from entrepot.io.folders import Folders
 from entrepot.io.lock import DirectoryLock, unusable
 from entrepot.io.worker import RESERVE_BYTES, Notify, Operation, Worker
 from entrepot.io.written import Write, WrittenFiles, read_failed, read_over
-from entrepot.journal.ports import JournalEvents, JournalPort
+from entrepot.journal.ports import JournalEvents, JournalPort, Location
 
 READ_FILES_MAX: Final = 128
 
@@ -112,6 +112,15 @@ class Disk(JournalPort):
         return read_over(
             lambda: _pread(self._read_files, self._folders.path(name), offset, length), waiting, name, offset, length
         )
+
+    def location(self, name: str) -> Location | None:
+        """Return where a file is; None when it is gone."""
+        path = self._folders.path(name)
+        try:
+            state = path.stat()
+        except OSError:
+            return None
+        return Location(str(path.absolute()), state.st_dev, state.st_ino)
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file, from the spare one when that fits."""

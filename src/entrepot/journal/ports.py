@@ -121,6 +121,15 @@ class JournalEvents:
         raise Fault("JournalEvents.failed is not implemented")
 
 
+class Location:
+    """Where a file is, for another process of this machine that may read it: what stands at ``path`` may be another."""
+
+    def __init__(self, path: str, device: int, inode: int) -> None:
+        self.path: str = path
+        self.device: int = device
+        self.inode: int = inode
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class JournalPort:
     """Files by name, and blobs by number. Real: `io/disk.py`; seeded: `simulation/disk.py`."""
@@ -140,6 +149,10 @@ class JournalPort:
     def read(self, name: str, offset: i64, length: i64) -> bytes:
         """Return up to ``length`` octets at ``offset``; fewer only at the end of the file. Raises StorageError."""
         raise Fault("JournalPort.read is not implemented")
+
+    def location(self, name: str) -> Location | None:
+        """Return where a file is; None where nobody else can read it, or it is not there."""
+        return None
 
     def create(self, name: str, expected: i64) -> None:
         """Make an empty file that will grow to about ``expected`` octets (a hint for preallocation; 0: none)."""

@@ -9,31 +9,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from entrepot.base.errors import LeaseOver, ProtocolViolation, Unreachable
+from entrepot.base.errors import LeaseOver, ProtocolViolation, Refused, Unreachable
 from entrepot.base.uri import Endpoint, parse
 from entrepot.driver.ledger import number
 from entrepot.driver.shard import Piece, Subject, in_use
+from entrepot.pipeline.beside import Files, PlacedRows
 from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.wire import Wire
-from entrepot.protocols.stomp import ranges
+from entrepot.protocols.stomp import located, ranges
 from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import Frame
 
+SENT_FIRST: Final = 512  # messages
+
 
 def read_range(
-    brokers: Brokers, subject: Subject, piece: Piece, octets: int, names: Sequence[str]
+    brokers: Brokers, subject: Subject, piece: Piece, octets: int, names: Sequence[str], *, direct: bool = True
 ) -> Iterator[Columns]:
     """Yield the columns ``names`` of ``piece`` in portions of about ``octets``, following the broker if it moves.
 
-    Each portion is to be taken out before the next one is asked for. Has no side effect: reading again gives the same
-    messages. Raises LeaseError when they are settled, or held by a newer query; Unreachable.
+    ``direct``: from the files of a broker on this machine, where they can be read. Each portion is to be taken out
+    before the next one is asked for. Has no side effect: reading again gives the same messages. Raises LeaseError when
+    they are settled, or held by a newer query; Unreachable.
     """
     at = piece.low
     hint = parse(piece.place) if piece.place else None
     while at < piece.high:
         wire = brokers.open(piece.broker, hint if isinstance(hint, Endpoint) else None)
         try:
-            for portion in _portions(wire, subject, piece, at, octets, names):
+            for portion in _Reading(wire, subject, piece, octets, names).portions(at, direct=direct and wire.is_beside):
                 following = int(portion.next)
                 yield portion
                 at = following
@@ -49,24 +53,82 @@ def read_range(
             )
 
 
-def _portions(
-    wire: Wire, subject: Subject, piece: Piece, at: int, octets: int, names: Sequence[str]
-) -> Iterator[Columns]:
-    fields = {"epoch": str(piece.epoch), "start": str(at), "end": str(piece.high), "form": ranges.FORM}
-    receipt = wire.say("READ", {**subject.headers(), **fields})
-    portion = Columns(names)
-    held = 0  # what came: a column that is not wanted counts too, the socket's buffers hold it
-    for frame in wire.messages(receipt):
-        if frame.headers.get("form") == ranges.FORM:
-            portion.add_entries(frame.body)
+class _Reading:
+    """The reading of one piece over one connection."""
+
+    def __init__(self, wire: Wire, subject: Subject, piece: Piece, octets: int, names: Sequence[str]) -> None:
+        self._wire = wire
+        self._high = piece.high
+        self._fields = {**subject.headers(), "epoch": str(piece.epoch)}
+        self._octets = octets
+        self._portion = Columns(names)
+        self._held = 0  # what came: a column that is not wanted counts too, the socket's buffers hold it
+        self._sent = SENT_FIRST  # messages that the broker sends when they cannot be read where they are
+
+    def portions(self, at: int, *, direct: bool) -> Iterator[Columns]:
+        """Yield what is at ``at`` and behind it."""
+        if direct:
+            yield from self._where_they_are(at)
         else:
-            append_single(portion, frame, number(frame.headers, "position"))
-        held += len(frame.body)
-        if held >= octets:
-            yield portion
-            held = 0
-    if portion.count:
-        yield portion
+            yield from self._as_sent(at, self._high)
+        if self._portion.count:
+            yield self._portion
+
+    def _say(self, at: int, high: int, form: str) -> str:
+        return self._wire.say("READ", {**self._fields, "start": str(at), "end": str(high), "form": form})
+
+    def _as_sent(self, at: int, high: int) -> Iterator[Columns]:
+        portion = self._portion
+        for frame in self._wire.messages(self._say(at, high, ranges.FORM)):
+            if frame.headers.get("form") == ranges.FORM:
+                portion.add_entries(frame.body)
+            else:
+                append_single(portion, frame, number(frame.headers, "position"))
+            if self._is_full(len(frame.body)):
+                yield portion
+
+    def _is_full(self, octets: int) -> bool:
+        self._held += octets
+        if self._held < self._octets:
+            return False
+        self._held = 0
+        return True
+
+    def _where_they_are(self, at: int) -> Iterator[Columns]:
+        """Yield what is read in the files of the broker; what cannot be is sent, twice as much each time."""
+        files = Files()
+        try:
+            while at < self._high:
+                yield from self._placed(at, files)
+                if self._portion.next > at:
+                    at = int(self._portion.next)
+                else:
+                    end = min(at + self._sent, self._high)
+                    self._sent *= 2
+                    yield from self._as_sent(at, end)
+                    at = end
+        finally:
+            files.close()
+
+    def _placed(self, at: int, files: Files) -> Iterator[Columns]:
+        """Yield what one answer tells the places of, up to the first that cannot be read there."""
+        for frame in self._told(at):
+            rows = PlacedRows(frame, files, self._portion)
+            while rows.row < rows.count:
+                octets = rows.add(at + rows.row)
+                if octets == 0:
+                    return
+                if self._is_full(octets):
+                    yield self._portion
+
+    def _told(self, at: int) -> list[Frame]:
+        """Ask where messages are; a broker that is too old to know what that means tells nothing."""
+        try:
+            return list(self._wire.messages(self._say(at, self._high, located.FORM)))
+        except Refused as error:
+            if error.code != Refused.code:
+                raise
+            return []
 
 
 OWN_FIELDS: Final = (

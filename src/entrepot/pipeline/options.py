@@ -168,6 +168,14 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         low=1 << 10,
         high=1 << 30,
     ),
+    Setting(
+        "shortCircuit",
+        (READ, STREAM),
+        "whether a task on the machine of a broker reads messages in that broker's files, where the operating system "
+        "lets it, instead of having them sent; what it cannot read there is sent in any case",
+        default="true",
+        words=("true", "false"),
+    ),
     Setting("connectTimeout", EVERYWHERE, "ms to open one connection", default="5000", low=1, high=600_000),
     Setting("requestTimeout", EVERYWHERE, "ms to wait for one answer", default="60000", low=1, high=3_600_000),
     Setting(

@@ -74,7 +74,8 @@ class _Reading:
         if part.piece is None:
             portions = browse(brokers, part.broker, subject, octets, batches.names, part.place)
         else:
-            portions = read_range(brokers, subject, part.piece, octets, batches.names)
+            direct = self.options.text("shortCircuit") == "true"
+            portions = read_range(brokers, subject, part.piece, octets, batches.names, direct=direct)
         for portion in portions:
             yield from batches.of(portion)
 

@@ -115,6 +115,15 @@ class Wire:
             while (frame := self._parser.take()) is not None:
                 self._note(frame)
 
+    @property
+    def is_beside(self) -> bool:
+        """Whether the broker is on this machine, as far as addresses tell."""
+        try:
+            own, peer = self._socket.getsockname(), self._socket.getpeername()
+        except OSError:
+            return False
+        return self._socket.family == socket.AF_UNIX or own[0] == peer[0]
+
     def close(self) -> None:
         """Drop the connection; what was confirmed stays."""
         with contextlib.suppress(OSError):

@@ -68,6 +68,10 @@ class Shell:
         """Return whose certificate the peer showed, as Java writes it; "": none. None: this is no TLS."""
         return None
 
+    def is_beside(self) -> bool:
+        """Return whether the peer is a process of this machine, as far as addresses tell."""
+        return False
+
     def become(self, session: Session) -> None:
         """Drive ``session`` instead of the one that calls this: it found out who speaks."""
 

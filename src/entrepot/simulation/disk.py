@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration, Entropy
 from entrepot.base.errors import BodyLost, EntrepotError, StorageError, StorageFull
-from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort
+from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort, Location
 from entrepot.simulation.medium import Covers, Effect, Medium, everything, place
 
 UNLIMITED = 1 << 60
@@ -221,6 +221,10 @@ class SimulatedDisk(JournalPort):
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Return what the file holds, durable or not."""
         return bytes(self.medium.found(name)[offset : offset + length])
+
+    def location(self, name: str) -> Location | None:
+        """Return its name: who reads it looks into ``medium.view``."""
+        return Location(name, 0, 0) if name in self.medium.view else None
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file."""

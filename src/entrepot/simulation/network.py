@@ -135,6 +135,9 @@ class _ServerShell(Shell):
     def go_on(self) -> None:
         self.end.go_on()
 
+    def is_beside(self) -> bool:
+        return True
+
     def flush(self) -> None:
         self.end.flush()
 

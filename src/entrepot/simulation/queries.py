@@ -24,6 +24,8 @@ from entrepot.protocols.stomp.ranges import FORM, decode, headers_of
 from entrepot.simulation.checkers import Copy
 from entrepot.simulation.clients import Stage
 from entrepot.simulation.drivers import PLACE, Connection, Mortal
+from entrepot.simulation.placed import FORM as LOCATED
+from entrepot.simulation.placed import found_at
 
 CORES: Final = 2
 PATIENCE: Final = 2.0  # s that the broker is looked for
@@ -67,6 +69,7 @@ class Batches(Mortal):
         self.broker = ""
         self.held: dict[int, Copy] = {}  # read, and not settled as far as is known
         self.sizes: dict[int, int] = {}  # octets of the body at each position
+        self.looks = stage.world.lots(f"{name}/places").chance(0.4)  # into the files of the broker itself
         self.ending = False
         self.holding: Holding
 
@@ -150,16 +153,31 @@ class Batches(Mortal):
         assert isinstance(line, Connection)
         fields = {"epoch": str(piece.epoch), "start": str(piece.low), "end": str(piece.high)}
         form = {"form": FORM} if self.lots.chance(0.7) else {}
+        rows: dict[int, str] = {}
+        at = piece.low
         try:
-            yield from ask(line, "READ", {**self.query.subject.headers(), **fields, **form})
+            if self.looks:
+                yield from ask(line, "READ", {**self.query.subject.headers(), **fields, "form": LOCATED})
+                at = self._look(at, line.messages, rows)
+                line.messages.clear()
+            if at < piece.high:
+                yield from ask(line, "READ", {**self.query.subject.headers(), **fields, "start": str(at), **form})
         finally:
             line.close()
-        rows: dict[int, str] = {}
         for message in line.messages:
             self._look_through(message, rows)
         if list(rows) != list(range(piece.low, piece.high)):
             self.world.violation(f"{self.name} asked for {piece.low}..{piece.high} and read {list(rows)}")
         return rows
+
+    def _look(self, at: int, told: list[Message], rows: dict[int, str]) -> int:
+        """Read what is found on the disk of the broker; return the position behind it."""
+        for message in told:
+            for position, headers, body in found_at(self.stage.machine.disk, message):
+                self._row(position, headers, body, rows)
+                at = position + 1
+                self.world.count("rows read where they are")
+        return at
 
     def _look_through(self, message: Message, rows: dict[int, str]) -> None:
         if message.headers.get("form") != FORM:

@@ -9,6 +9,8 @@ from entrepot.protocols.stomp.client import Message
 from entrepot.protocols.stomp.ranges import decode, headers_of
 from entrepot.simulation.checkers import Copy, Subscriber
 from entrepot.simulation.clients import Client, Stage
+from entrepot.simulation.placed import FORM as LOCATED
+from entrepot.simulation.placed import found_at
 
 
 class Browsing(Client):
@@ -69,6 +71,9 @@ class LeaseReader(Client):
         self.shard = {"queue": f"/queue/{queue}"}
         self.more = stage.world.lots(f"{name}/more")  # lots of what came later: seeds keep what they drew before
         self.demands = stage.world.lots(f"{name}/demand")  # and of what came after that
+        self.places = stage.world.lots(f"{name}/places")
+        self.looks = self.places.chance(0.3)  # into the files of the broker itself
+        self.told: Message | None = None
 
     def _ask(self, command: str, **headers: int | str) -> str:
         fields = {**self.shard, "group": self.name, "epoch": str(self.epoch)}
@@ -171,11 +176,47 @@ class LeaseReader(Client):
     def _read(self) -> None:
         self.reading = {}
         low, high = self.base, self.tail
-        token = self._ask("READ", start=low, end=high, form=self.more.one_of(("message", "batch")))
+        if self.looks and self.places.chance(0.7):
+            self.told = None
+            token = self._ask("READ", start=low, end=high, form=LOCATED)
+            self.receipts[token] = lambda code: self._was_told(low, high, code)
+        else:
+            self._read_from(low, low, high)
+
+    def _read_from(self, at: int, low: int, high: int) -> None:
+        token = self._ask("READ", start=at, end=high, form=self.more.one_of(("message", "batch")))
         self.receipts[token] = lambda code: self._has_read(low, high, code)
+
+    def _was_told(self, low: int, high: int, code: str) -> None:
+        """Look a while later, whatever becomes of the broker meanwhile."""
+        if code:
+            self._retry()
+            return
+        told, links = self.told, self.links
+        self.world.later(self.places.between(0, 4 * self.pause), lambda: self._look(told, low, high, links))
+
+    def _look(self, told: Message | None, low: int, high: int, links: int) -> None:
+        """Read what is found where it was told; the rest is asked for."""
+        if self.links != links:
+            return  # it has begun anew meanwhile
+        at = low
+        for position, headers, body in [] if told is None else found_at(self.stage.machine.disk, told):
+            self._read_one(position, headers, body)
+            at = position + 1
+            self.world.count("read where it is")
+        if not self.online or self.link is None:
+            return
+        if at < high:
+            self._read_from(at, low, high)
+        else:
+            self._has_read(low, high, "")
+        self.link.flush_client()
 
     def took(self, message: Message) -> None:
         """One position of a range that was asked for, or many."""
+        if message.headers.get("form") == LOCATED:
+            self.told = message
+            return
         if message.headers.get("form") != "batch":
             self._read_one(int(message.headers.get("position", "-1")), message.headers, message.body)
             return

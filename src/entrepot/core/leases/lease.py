@@ -30,6 +30,7 @@ from entrepot.core.queue.walk import Walk
 from entrepot.core.records import KIND_CLAIM, KIND_LEASE
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.journal.condition import again
+from entrepot.journal.locating import Locating
 from entrepot.journal.log import JournalCore
 from entrepot.journal.reading import Records
 from entrepot.model.message import Message
@@ -73,6 +74,7 @@ class Lease:
         self.since: int = 0  # only messages with this time stamp or a later one: ms since 1970
         self.until: int = 0  # and none with a later one than this; 0: any
         self.claimed: int = 0  # octets that the last claim added
+        self.located: int = 0  # messages that its reader was told the places of, to read them there himself
         self.fresh: bool = True  # nobody has attached yet
         self.numbers: dict[int, int] = {}  # position -> message number
         self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
@@ -482,6 +484,12 @@ def recorded(lease: Lease, journal: JournalCore, epoch: int, low: int, high: int
     """Return the records of what `Lease.read` gives, where `JournalCore.pages`: who needs no message makes none."""
     lease.may_read(epoch, low, high)
     return Records(journal.reading, [lease.numbers[position] for position in range(low, high)])
+
+
+def located(lease: Lease, journal: JournalCore, epoch: int, low: int, high: int) -> Locating:
+    """Return where the records of `recorded` are, for who reads them himself."""
+    lease.may_read(epoch, low, high)
+    return Locating(journal.tail, [lease.numbers[position] for position in range(low, high)])
 
 
 def recorded_message(lease: Lease, journal: JournalCore, records: Records, position: int) -> Message:

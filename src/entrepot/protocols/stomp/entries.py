@@ -10,29 +10,24 @@ written anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from librt.strings import BytesWriter, read_i16_be, read_i32_be, read_i64_be
+from librt.strings import BytesWriter
 from mypy_extensions import i64
 
-from entrepot.base import checksum
 from entrepot.core.identities import Identities
 from entrepot.core.queue.queue import Queue
 from entrepot.journal.reading import Records
-from entrepot.journal.record import ENVELOPE_MIN, RECORD_HEAD, plain_envelope
 from entrepot.model.address import MULTICAST
-from entrepot.model.message import FLAG_DURABLE, FLAG_REDELIVERED, LANGUAGE_STOMP, Message
+from entrepot.model.message import Message
 from entrepot.protocols.serving.outlet import Outlet
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
 from entrepot.protocols.stomp.escapes import V12, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry, write_head
+from entrepot.protocols.stomp.recorded import MessageIds, PlainRecord, holds_octets
 
-THOUSAND: Final = 1000
-LAST_DIGITS: Final = [b"%03d" % number for number in range(THOUSAND)]
 LENGTH_DIGITS: Final = 6  # of a frame that nothing is known of yet
-ZERO: Final = 48
 
 
 def kind_of(queue: Queue) -> str:
@@ -62,15 +57,11 @@ class Entries:
         self.count_digits: i64 = 0
         self.length_at: i64 = 0
         self.body_at: i64 = 0
-        self.crc32: Callable[..., int] = checksum.crc32  # a name of another module is looked up each time
+        self.record: PlainRecord = PlainRecord()
+        self.message_ids: MessageIds = MessageIds(ids.prefix.encode())
         self.kind: bytes = kind_of(queue).encode()
-        self.prefix: bytes = ids.prefix.encode()
-        self.thousands: i64 = 0  # those of the number that was written last
-        self.thousands_octets: bytes = b""  # and what stands before its last three digits
         self.address: bytes = b""
         self.destination: bytes = b""
-        self.lines: bytes = b""
-        self.octets: i64 = 0  # OCTETS when ``lines`` say so
 
     @property
     def length(self) -> i64:
@@ -79,57 +70,38 @@ class Entries:
 
     def add_record(self, records: Records, position: i64, deliveries: i64) -> bool:
         """Append the message whose record was gone to, if that is plain, of STOMP and whole; else return False."""
-        data = records.data
-        body: i64 = records.at + RECORD_HEAD
-        end: i64 = records.end
-        envelope = plain_envelope(data, body, end)
-        if envelope < 0 or data[envelope + 1] != LANGUAGE_STOMP or i64(read_i32_be(data, records.at)) != end - body:
+        record = self.record
+        if not record.look(records.data, records.at, records.end):
             return False
-        address_at: i64 = envelope + 26
-        raw: i64 = envelope + ENVELOPE_MIN + i64(read_i16_be(data, envelope + 24))
-        rest_at: i64 = raw + i64(read_i32_be(data, envelope + 20))
-        if not raw < rest_at < end:
-            return False
-        rest = data[rest_at:end]  # the body, and the NUL behind it
-        crc32 = self.crc32
-        crc: i64 = crc32(rest, crc32(data[body:rest_at]))
-        if crc != i64(read_i32_be(data, records.at + 4)) & 0xFFFFFFFF:
-            return False
-        address = data[address_at : raw - 4]
-        if (address != self.address or not self.destination) and not self._heads_for(address):
-            return False
-        lines = data[raw : rest_at - 1]
-        if lines != self.lines:
-            self.lines = lines
-            self.octets = OCTETS if holds_octets(lines) else 0
+        if record.address != self.address or not self.destination:
+            self.address = record.address
+            self.destination = self.kind + record.address
         if self.count == 0:
             self._begin(position)
-        flags = self.octets
-        if data[envelope + 2] & FLAG_DURABLE:
-            flags |= PERSISTENT
-        if deliveries > 0 or data[envelope + 2] & FLAG_REDELIVERED:
+        flags = record.flags
+        if deliveries > 0:
             flags |= REDELIVERED
-        last = self._last_digits(records.number)
+        identity = self.message_ids
+        identity.write(records.number)
         writer = self.writer
         write_head(
             writer,
             position,
-            read_i64_be(data, envelope + 4),
-            read_i64_be(data, envelope + 12),
-            data[envelope + 3],
+            record.timestamp,
+            record.expiration,
+            record.priority,
             flags,
             deliveries,
-            len(self.thousands_octets) + len(last),
+            len(identity.head) + len(identity.last),
             len(self.destination),
-            len(lines),
-            len(rest) - 1,
+            len(record.lines),
+            len(record.body),
         )
-        writer.write(self.thousands_octets)
-        writer.write(last)
+        writer.write(identity.head)
+        writer.write(identity.last)
         writer.write(self.destination)
-        writer.write(lines)
-        writer.write(rest)
-        writer.truncate(len(writer) - 1)
+        writer.write(record.lines)
+        writer.write(record.body)
         self.count += 1
         return True
 
@@ -144,7 +116,7 @@ class Entries:
         body_at = message.body_at
         identity: bytes
         if rare is None and message.language is STOMP_LANGUAGE:
-            identity = self.prefix + b"%d" % int(message.number)
+            identity = self.message_ids.prefix + b"%d" % int(message.number)
         else:
             identity = self.ids.identity_of(message).encode()
         if message.language is not STOMP_LANGUAGE:
@@ -201,24 +173,6 @@ class Entries:
             self.writer.truncate(self.start)
             self.count = 0
 
-    def _heads_for(self, octets: bytes) -> bool:
-        """Note the address of the next messages; False: it is no text, who makes a message of it says so."""
-        try:
-            octets.decode()
-        except UnicodeDecodeError:
-            return False
-        self.address = octets
-        self.destination = self.kind + octets
-        return True
-
-    def _last_digits(self, number: i64) -> bytes:
-        """Return the last digits of an identity; what stands before them is in ``thousands_octets``."""
-        thousands: i64 = number // THOUSAND
-        if thousands != self.thousands or not self.thousands_octets:
-            self.thousands = thousands
-            self.thousands_octets = self.prefix + (b"%d" % int(thousands) if thousands > 0 else b"")
-        return LAST_DIGITS[number - thousands * THOUSAND] if thousands > 0 else b"%d" % int(number)
-
     def _begin(self, position: i64) -> None:
         """Write the head of a frame whose first entry is the message at ``position``."""
         writer = self.outlet.out  # another one where a large body came before
@@ -255,13 +209,6 @@ def _overwrite(writer: BytesWriter, at: i64, octets: bytes) -> None:
     for octet in octets:
         writer[at] = octet
         at += 1
-
-
-def holds_octets(lines: bytes) -> bool:
-    """Return whether these header lines mark the body as octets (classic.md 6.3): by a length, unless they say text."""
-    if not lines.startswith(b"content-length:") and lines.find(b"\ncontent-length:") < 0:
-        return False
-    return lines.find(b"amq-msg-type:text") < 0
 
 
 def _annotation_lines(message: Message) -> bytes:

@@ -31,6 +31,8 @@ from entrepot.protocols.stomp.codec import Reader
 from entrepot.protocols.stomp.entries import LENGTH_DIGITS, Entries, kind_of
 from entrepot.protocols.stomp.headers import selector_of, whole_number
 from entrepot.protocols.stomp.listing import token_of
+from entrepot.protocols.stomp.located import FORM as LOCATED
+from entrepot.protocols.stomp.locating import write_places
 from entrepot.protocols.stomp.places import Places
 from entrepot.protocols.stomp.ranges import FORM
 from entrepot.protocols.stomp.writing import Writing
@@ -82,7 +84,7 @@ class Reading:
         self.high: int = high
         self.receipt: bytes = receipt
         self.identity: str = ""
-        self.batch: bool = False
+        self.form: str = ""
         self.flawed: int = -1  # the place of a message whose body was found to have ``flaw``
         self.flaw: str = ""
 
@@ -259,14 +261,14 @@ class Leasing(Source):
         low = whole_number(headers.get("start", str(lease.base)), "start")
         high = whole_number(headers.get("end", str(lease.tail)), "end")
         form = headers.get("form", "")
-        if form not in ("", "message", FORM):
-            raise Refused(f"form is {form!r}", remedy=f"use {FORM} or message")
+        if form not in ("", "message", FORM, LOCATED):
+            raise Refused(f"form is {form!r}", remedy=f"use {FORM}, {LOCATED} or message")
         lease.may_read(epoch, low, high)
         if len(self.reads) >= READS_MAX:
             raise Refused(f"{READS_MAX} reads wait on this connection", remedy="read fewer and wider ranges")
         reading = Reading(lease, epoch, low, high, self.reader.receipt())
         reading.identity = headers.get("id", headers.get("group", ""))
-        reading.batch = form == FORM
+        reading.form = form
         self.reads.append(reading)
         if len(self.reads) == 1:
             self.pump()
@@ -292,8 +294,13 @@ class Leasing(Source):
 
     def _write_page(self, reading: Reading) -> None:
         high = min(reading.high, reading.at + PAGE_MESSAGES)
-        if reading.batch:
+        if reading.form == FORM:
             self._write_batch(reading, high)
+            return
+        if reading.form == LOCATED:  # one frame ends it
+            reading.at = reading.high = write_places(
+                self.session, self.writing, reading.lease, reading.epoch, reading.at, reading.high
+            )
             return
         broker = self.session.broker
         for message in reading.lease.read(broker.journal, reading.epoch, reading.at, high, PAGE_OCTETS):

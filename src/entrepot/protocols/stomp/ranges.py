@@ -104,14 +104,14 @@ def write_head(
     write_i64_be(writer, expiration)
     writer.append(int(priority))
     writer.append(int(flags))
-    write_i16_be(writer, _short(min(deliveries, SHORT_MAX)))
-    write_i16_be(writer, _short(identity))
-    write_i16_be(writer, _short(destination))
+    write_i16_be(writer, short(min(deliveries, SHORT_MAX)))
+    write_i16_be(writer, short(identity))
+    write_i16_be(writer, short(destination))
     write_i32_be(writer, i32(lines))
 
 
-def _short(number: i64) -> i16:
-    """Return an unsigned 16-bit number as the signed one with the same octets."""
+def short(number: i64) -> i16:
+    """Return an unsigned 16-bit ``number`` as the signed one with the same octets."""
     if number >= 0x8000:
         number -= 0x10000
     return i16(number)

@@ -1,0 +1,88 @@
+"""The files of a broker on this machine, which a task reads itself: the form ``located`` (docs/formats/ranges.md).
+
+Whoever may not read them, or finds another file in their place, is no worse off: the broker is asked for the messages.
+A broker that lies gets nothing out of it: only what is a whole record of a journal becomes a row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import Final
+
+from entrepot.protocols.stomp.columns import Columns
+from entrepot.protocols.stomp.frames import Frame
+from entrepot.protocols.stomp.located import File, Locations
+from entrepot.protocols.stomp.recorded import RecordedRows
+
+STRETCH_OCTETS: Final = 1 << 20  # read at once
+GAP_OCTETS: Final = 16 * 1024  # two records that are no further apart are read at once: cheaper than a second call
+FILES_OPEN_MAX: Final = 16
+
+
+class Files:
+    """Those that are open, of which the oldest is closed where there are many."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, int] = {}
+
+    def read(self, file: File, offset: int, length: int) -> bytes:
+        """Return octets of ``file``, fewer where it ends. Raises OSError, also where another one has its name."""
+        descriptor = self._open.get(file.path)
+        if descriptor is None:
+            descriptor = _opened(file)
+            if len(self._open) >= FILES_OPEN_MAX:
+                os.close(self._open.pop(next(iter(self._open))))
+            self._open[file.path] = descriptor
+        return os.pread(descriptor, length, offset)
+
+    def close(self) -> None:
+        """Close them."""
+        for descriptor in self._open.values():
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self._open.clear()
+
+
+def _opened(file: File) -> int:
+    descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != (file.device, file.inode):
+        os.close(descriptor)
+        raise FileNotFoundError(f"another file has the name {file.path}")
+    return descriptor
+
+
+class PlacedRows:
+    """The messages that one frame tells the places of, as rows of ``columns``. ``row``: the next one."""
+
+    def __init__(self, frame: Frame, files: Files, columns: Columns) -> None:
+        """Raises MalformedFrame."""
+        self.row = 0
+        self._files = files
+        self._columns = columns
+        self._places = Locations(frame.body)
+        self._rows = RecordedRows(frame.headers.get("prefix", "").encode(), frame.headers.get("kind", "").encode())
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return int(self._places.count)
+
+    def add(self, position: int) -> int:
+        """Append some rows, the first of which is at ``position`` in the ledger; return how many octets were read.
+
+        0: the broker has to be asked for the message at ``row``.
+        """
+        places = self._places
+        end = int(places.stretch(self.row, GAP_OCTETS, STRETCH_OCTETS))
+        start = int(places.offset(self.row))
+        length = int(places.offset(end - 1) + places.length(end - 1)) - start
+        try:
+            data = self._files.read(places.files[int(places.file(self.row))], start, length)
+        except OSError:
+            return 0
+        begun = self.row
+        self.row = int(self._rows.add(self._columns, places, begun, end, position, data))
+        return len(data) if self.row > begun else 0
