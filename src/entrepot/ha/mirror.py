@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from entrepot.base.errors import EntrepotError
-from entrepot.journal.ports import JournalEvents, JournalPort, Location
+from entrepot.journal.ports import JournalEvents, JournalPort
 
 
 class Audience:
@@ -53,6 +53,7 @@ class Mirror(JournalPort):
 
     def __init__(self, files: JournalPort) -> None:
         self.files: Final = files
+        self.locator = files.locator
         self.audience = Audience()
         self.ends: Final[dict[str, int]] = {}
         self.growing: Final[dict[str, bool]] = {}
@@ -87,10 +88,6 @@ class Mirror(JournalPort):
     def size(self, name: str) -> int:
         """Return as the disk."""
         return int(self.files.size(name))
-
-    def location(self, name: str) -> Location | None:
-        """Return as the disk."""
-        return self.files.location(name)
 
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Return as the disk."""

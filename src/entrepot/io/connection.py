@@ -107,11 +107,6 @@ class Connection(Shell):
         transport = self.transport
         return None if transport is None else certified(transport.get_extra_info("ssl_object"))
 
-    def is_beside(self) -> bool:
-        """Return whether both ends have one address, or the socket has none."""
-        transport = self.transport
-        return transport is not None and of_one_machine(transport)
-
     def become(self, session: Session) -> None:
         """Drive ``session`` from now on: what it speaks is known now."""
         self.session = session
@@ -137,6 +132,7 @@ class Connection(Shell):
         """The socket is open: make its session."""
         self.transport = transport
         self.server_name = asked_name(transport.get_extra_info("ssl_object"))
+        self.beside = of_one_machine(transport)
         transport.set_write_buffer_limits(high=int(self.options.write_mark_high), low=int(self.options.write_mark_low))
         turn = self.turn
         turn.begin()

@@ -38,7 +38,7 @@ from entrepot.io.folders import Folders
 from entrepot.io.lock import DirectoryLock, unusable
 from entrepot.io.worker import RESERVE_BYTES, Notify, Operation, Worker
 from entrepot.io.written import Write, WrittenFiles, read_failed, read_over
-from entrepot.journal.ports import JournalEvents, JournalPort, Location
+from entrepot.journal.ports import JournalEvents, JournalPort
 
 READ_FILES_MAX: Final = 128
 
@@ -78,6 +78,7 @@ class Disk(JournalPort):
         self.worker: Final = Worker(self._folders, notify, reserve_bytes)
         self.files: Final = WrittenFiles(self.worker, self._lock, look, preallocate=preallocate)
         self.sync_times: Final = self.files.sync_times
+        self.locator = self._folders
         self._looking_at_space = False
         self._going: Final[dict[str, None]] = {}  # files whose removal is asked for
         self._read_files: dict[str, int] = {}
@@ -112,15 +113,6 @@ class Disk(JournalPort):
         return read_over(
             lambda: _pread(self._read_files, self._folders.path(name), offset, length), waiting, name, offset, length
         )
-
-    def location(self, name: str) -> Location | None:
-        """Return where a file is; None when it is gone."""
-        path = self._folders.path(name)
-        try:
-            state = path.stat()
-        except OSError:
-            return None
-        return Location(str(path.absolute()), state.st_dev, state.st_ino)
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file, from the spare one when that fits."""

@@ -10,10 +10,10 @@ from typing import Final
 from entrepot.config.rewriting import sync_name
 from entrepot.io.descriptors import let_go
 from entrepot.io.lock import OWNER_DIRECTORY, OWNER_FILE, close_to_others
-from entrepot.journal.ports import SCRATCH
+from entrepot.journal.ports import SCRATCH, Location, Locator
 
 
-class Folders:
+class Folders(Locator):
     """The folders of one data directory, open until `close`. ``nest``: of scratch files and of the spare one."""
 
     def __init__(self, directory: Path, epoch: int) -> None:
@@ -57,6 +57,15 @@ class Folders:
         if is_blob(name):
             return self.bodies / name
         return (self.nest if name.endswith(SCRATCH) else self.journal) / name
+
+    def location(self, name: str) -> Location | None:
+        """Return where the file ``name`` is; None when it is gone."""
+        path = self.path(name)
+        try:
+            state = path.stat()
+        except OSError:
+            return None
+        return Location(str(path.absolute()), state.st_dev, state.st_ino)
 
     def sync(self, *, bodies: bool = False) -> None:
         """Make names durable: those of the journal, or those of bodies."""

@@ -131,8 +131,19 @@ class Location:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class Locator:
+    """Knows where the files of a port are, where others can read them."""
+
+    def location(self, name: str) -> Location | None:
+        """Return where a file is; None where nobody else can read it, or it is not there."""
+        return None
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JournalPort:
     """Files by name, and blobs by number. Real: `io/disk.py`; seeded: `simulation/disk.py`."""
+
+    locator: Locator = Locator()
 
     def attach(self, events: JournalEvents) -> None:
         """Send completions to ``events`` from now on."""
@@ -149,10 +160,6 @@ class JournalPort:
     def read(self, name: str, offset: i64, length: i64) -> bytes:
         """Return up to ``length`` octets at ``offset``; fewer only at the end of the file. Raises StorageError."""
         raise Fault("JournalPort.read is not implemented")
-
-    def location(self, name: str) -> Location | None:
-        """Return where a file is; None where nobody else can read it, or it is not there."""
-        return None
 
     def create(self, name: str, expected: i64) -> None:
         """Make an empty file that will grow to about ``expected`` octets (a hint for preallocation; 0: none)."""

@@ -57,9 +57,10 @@ def _opened(file: File) -> int:
 class PlacedRows:
     """The messages that one frame tells the places of, as rows of ``columns``. ``row``: the next one."""
 
-    def __init__(self, frame: Frame, files: Files, columns: Columns) -> None:
-        """Raises MalformedFrame."""
+    def __init__(self, frame: Frame, files: Files, columns: Columns, octets: int) -> None:
+        """``octets``: that are read at once, at most, unless a record alone is longer. Raises MalformedFrame."""
         self.row = 0
+        self._most = min(octets, STRETCH_OCTETS)
         self._files = files
         self._columns = columns
         self._places = Locations(frame.body)
@@ -76,7 +77,7 @@ class PlacedRows:
         0: the broker has to be asked for the message at ``row``.
         """
         places = self._places
-        end = int(places.stretch(self.row, GAP_OCTETS, STRETCH_OCTETS))
+        end = int(places.stretch(self.row, GAP_OCTETS, self._most))
         start = int(places.offset(self.row))
         length = int(places.offset(end - 1) + places.length(end - 1)) - start
         try:

@@ -113,7 +113,7 @@ class _Reading:
     def _placed(self, at: int, files: Files) -> Iterator[Columns]:
         """Yield what one answer tells the places of, up to the first that cannot be read there."""
         for frame in self._told(at):
-            rows = PlacedRows(frame, files, self._portion)
+            rows = PlacedRows(frame, files, self._portion, self._octets)
             while rows.row < rows.count:
                 octets = rows.add(at + rows.row)
                 if octets == 0:

@@ -48,9 +48,11 @@ class Shell:
     """What a session may ask of the shell that drives it.
 
     ``server_name``: the name of the server that the peer asked for in TLS (SNI), "" where it asked for none.
+    ``beside``: the peer is a process of this machine, as far as addresses tell.
     """
 
     server_name: str = ""
+    beside: bool = False
 
     def dirty(self) -> None:
         """There is something to write: call `Session.outgoing` at the end of this turn. Cheap when said twice."""
@@ -67,10 +69,6 @@ class Shell:
     def certificate(self) -> str | None:
         """Return whose certificate the peer showed, as Java writes it; "": none. None: this is no TLS."""
         return None
-
-    def is_beside(self) -> bool:
-        """Return whether the peer is a process of this machine, as far as addresses tell."""
-        return False
 
     def become(self, session: Session) -> None:
         """Drive ``session`` instead of the one that calls this: it found out who speaks."""

@@ -59,9 +59,6 @@ class _Inside(Shell):
     def certificate(self) -> str | None:
         return self.outer.shell.certificate()
 
-    def is_beside(self) -> bool:
-        return self.outer.shell.is_beside()
-
 
 class WebSocketSession(Session):
     """One connection. ``makers``: what may be spoken inside; ``memory``: of the broker."""

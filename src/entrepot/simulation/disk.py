@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from entrepot.base.environment import MICROSECOND, MILLISECOND, Duration, Entropy
 from entrepot.base.errors import BodyLost, EntrepotError, StorageError, StorageFull
-from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort, Location
+from entrepot.journal.ports import SCRATCH, JournalEvents, JournalPort, Location, Locator
 from entrepot.simulation.medium import Covers, Effect, Medium, everything, place
 
 UNLIMITED = 1 << 60
@@ -132,6 +132,17 @@ class Pending:
         self.done = False
 
 
+class Shown(Locator):
+    """Files are where their names are: who reads one looks into ``medium.view``."""
+
+    def __init__(self, medium: Medium) -> None:
+        self._medium = medium
+
+    def location(self, name: str) -> Location | None:
+        """Return its name, while it is there."""
+        return Location(name, 0, 0) if name in self._medium.view else None
+
+
 class SimulatedDisk(JournalPort):
     """The disk of one simulated machine; it outlives the brokers that crash above it.
 
@@ -141,6 +152,7 @@ class SimulatedDisk(JournalPort):
 
     def __init__(self, entropy: Entropy, later: Later, *, reserve: int = 0) -> None:
         self.medium = Medium()
+        self.locator = Shown(self.medium)
         self.answers = Answers(later)
         self.room = Room(self.medium, self.answers, reserve)
         self.fail_writes = False
@@ -221,10 +233,6 @@ class SimulatedDisk(JournalPort):
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Return what the file holds, durable or not."""
         return bytes(self.medium.found(name)[offset : offset + length])
-
-    def location(self, name: str) -> Location | None:
-        """Return its name: who reads it looks into ``medium.view``."""
-        return Location(name, 0, 0) if name in self.medium.view else None
 
     def create(self, name: str, expected: int) -> None:
         """Make an empty file."""

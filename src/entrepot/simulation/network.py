@@ -123,6 +123,7 @@ class _ServerShell(Shell):
     def __init__(self, end: ServerEnd) -> None:
         self.end = end
         self.noted = False
+        self.beside = True
 
     def dirty(self) -> None:
         if not self.noted:
@@ -134,9 +135,6 @@ class _ServerShell(Shell):
 
     def go_on(self) -> None:
         self.end.go_on()
-
-    def is_beside(self) -> bool:
-        return True
 
     def flush(self) -> None:
         self.end.flush()

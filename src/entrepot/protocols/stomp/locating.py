@@ -31,7 +31,7 @@ def write_places(session: ServerSession, writing: Writing, lease: Lease, epoch: 
     That is ``low`` where the reader has to ask for the messages. Raises LeaseError.
     """
     journal = session.broker.journal
-    if not journal.pages or not session.shell.is_beside():
+    if not journal.pages or not session.shell.beside:
         return low
     found = _found(journal, lease, epoch, low, min(high, low + PLACES_MAX))
     count = int(found.count)
@@ -73,7 +73,7 @@ def _found(journal: JournalCore, lease: Lease, epoch: int, low: int, high: int) 
         if places.segment is not segment:
             segment = places.segment
             assert segment is not None
-            where = None if found.named >= FILES_MAX else journal.port.location(segment.name)
+            where = None if found.named >= FILES_MAX else journal.port.locator.location(segment.name)
             if where is None:
                 break
             found.name(File(where.path, where.device, where.inode))

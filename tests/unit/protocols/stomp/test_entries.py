@@ -106,9 +106,9 @@ class Written:
         return found
 
 
-def stored(found: list[Message], first: int) -> World:
+def stored(found: list[Message], first: int, segment_bytes: int = 8192) -> World:
     """Store messages; of each third the number is passed over, and the last are not handed over."""
-    world = World(segment_bytes=8192)
+    world = World(segment_bytes=segment_bytes)
     for place, message in enumerate(found):
         message.number = first + place + place // 3
         world.journal.store(message, [1])

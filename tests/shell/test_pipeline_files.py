@@ -1,0 +1,136 @@
+"""A broker's files that a task reads itself: the same rows as those that are sent, whatever is in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from entrepot.driver.shard import Piece
+from entrepot.pipeline import claims
+from entrepot.pipeline.blocking import Brokers
+from entrepot.pipeline.leases import read_range
+from entrepot.pipeline.options import READ, Options, read
+from entrepot.pipeline.schema import COLUMNS
+from entrepot.protocols.stomp import located as located_form
+from entrepot.protocols.stomp.columns import Column
+from shell.daemon import Daemon, Wire
+
+ALL = [column.name for column in COLUMNS]
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    running = Daemon(tmp_path).start()
+    running.arguments += ["--listen", f"stomp://127.0.0.1:{running.port}"]
+    yield running
+    running.stop()
+
+
+def located(daemon: Daemon) -> int:
+    """Return how many messages the reader of the only lease was told the places of."""
+    address = f"stomp://127.0.0.1:{daemon.port}"
+    said = subprocess.run(
+        [sys.executable, "-m", "entrepot", "lease", "list", "--url", address, "-o", "json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    (row,) = (json.loads(line) for line in said.stdout.splitlines())
+    return int(row["located"])
+
+
+def mixed(daemon: Daemon, count: int) -> None:
+    """Send what is plain, what is not, and what is longer than a frame is."""
+    wire = Wire(daemon.port)
+    large = b"z" * 300_000
+    for number in range(count):
+        headers = {
+            "destination": "/queue/q",
+            "persistent": "true" if number % 3 else "false",
+            "colour": f"c{number % 5}",
+        }
+        if number % 7 == 0:
+            headers["amq-msg-type"] = "text"
+        if number % 50 == 11:
+            headers["JMSXGroupID"] = "g"
+        wire.say("SEND", headers, large if number == count // 2 else b"%d." % number * 40)
+    wire.leave()
+
+
+def parts(column: Column) -> tuple[object, ...]:
+    return column.nulls, column.valid, column.offsets, column.data, [parts(child) for child in column.children]
+
+
+def rows(given: Options, piece: Piece, *, direct: bool, octets: int = 1 << 26) -> list[object]:
+    found: list[object] = []
+    for portion in read_range(Brokers(given), given.subject(), piece, octets, ALL, direct=direct):
+        found.append({name: parts(column) for name, column in portion.take().items()})
+    return found
+
+
+@pytest.fixture
+def claimed(daemon: Daemon) -> tuple[Options, Piece]:
+    mixed(daemon, 1_200)
+    held = claims.claim(url=f"stomp://127.0.0.1:{daemon.port}", queue="q", subscription="s")
+    (broker,) = held.end
+    given = read(
+        {"url": f"stomp://127.0.0.1:{daemon.port}", "queue": "q", "subscription": "s", "range": held.range}, READ
+    )
+    return given, Piece(broker, "", held.epochs[broker], 0, held.count)
+
+
+def test_what_a_task_reads_itself_is_what_it_would_have_been_sent(
+    daemon: Daemon, claimed: tuple[Options, Piece]
+) -> None:
+    given, piece = claimed
+    sent = rows(given, piece, direct=False)
+    assert located(daemon) == 0
+    assert rows(given, piece, direct=True) == sent
+    assert located(daemon) > 600
+    daemon.kill()
+    daemon.start()
+    assert rows(given, piece, direct=True) == sent
+    assert len(rows(given, piece, direct=True, octets=20_000)) > 10
+
+
+def test_who_may_not_read_the_files_is_sent_the_messages(daemon: Daemon, claimed: tuple[Options, Piece]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else for a while")
+    given, piece = claimed
+    sent = rows(given, piece, direct=False)
+    os.seteuid(65_534)
+    try:
+        assert rows(given, piece, direct=True) == sent
+    finally:
+        os.seteuid(0)
+
+
+def test_files_that_are_gone_or_another_are_not_read(daemon: Daemon, claimed: tuple[Options, Piece]) -> None:
+    given, piece = claimed
+    sent = rows(given, piece, direct=False)  # the broker has the files open now
+    home = daemon.data / "journal"
+    for path in home.glob("*.seg"):
+        content = path.read_bytes()
+        path.rename(path.with_suffix(".away"))
+        path.write_bytes(content[:64] + b"\0" * len(content))
+    try:
+        assert rows(given, piece, direct=True) == sent
+    finally:
+        for path in home.glob("*.away"):
+            path.rename(path.with_suffix(".seg"))
+
+
+def test_a_broker_that_does_not_know_the_form_is_asked_for_the_messages(
+    daemon: Daemon, claimed: tuple[Options, Piece], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, piece = claimed
+    sent = rows(given, piece, direct=False)
+    monkeypatch.setattr(located_form, "FORM", "of the future")
+    assert rows(given, piece, direct=True) == sent
+    assert located(daemon) == 0
