@@ -44,11 +44,11 @@ from entrepot.core.records import KIND_MQTT_RECEIVED, KIND_MQTT_SENT, KIND_MQTT_
 from entrepot.core.recovery import recover
 from entrepot.core.security.amending import restore as restore_rights
 from entrepot.journal.log import JournalCore, RecoveryReport
-from entrepot.model.message import LANGUAGE_AMQP, LANGUAGE_CORE, LANGUAGE_MQTT, offer
 from entrepot.protocols.amqp.options import AmqpOptions
 from entrepot.protocols.artemis import doorbell
 from entrepot.protocols.artemis.doorbell import Doorbell
 from entrepot.protocols.artemis.options import CoreOptions
+from entrepot.protocols.languages import offer_languages
 from entrepot.protocols.mqtt.options import MqttOptions
 from entrepot.protocols.openwire.acceptor import Acceptor
 from entrepot.protocols.openwire.options import OpenWireOptions
@@ -81,18 +81,7 @@ Act = Callable[[Callable[[], object]], None]
 """Does an action as one turn of its world."""
 
 
-def _read_core() -> None:
-    """Load what reads messages that came over CORE: one may be in the journal of a broker that nobody speaks it to."""
-    from entrepot.protocols.artemis import convert  # noqa: F401, PLC0415 - it registers itself
-
-
-def _read_mqtt() -> None:
-    """Load what reads messages that came over MQTT."""
-    from entrepot.protocols.mqtt import convert  # noqa: F401, PLC0415 - it registers itself
-
-
-offer(LANGUAGE_CORE, _read_core)
-offer(LANGUAGE_MQTT, _read_mqtt)
+offer_languages()
 
 
 def _obey(say: Callable[[str, str], None], session: AmqpSession, said: dict[str, object]) -> Obeying:
@@ -100,14 +89,6 @@ def _obey(say: Callable[[str, str], None], session: AmqpSession, said: dict[str,
     from entrepot.cluster.broker_connections.obeying import Obeyed  # noqa: PLC0415 - few brokers need it
 
     return Obeyed(session, said, say)
-
-
-def _read_amqp() -> None:
-    """Load what reads messages that came over AMQP, for the same reason."""
-    from entrepot.protocols.amqp import convert  # noqa: F401, PLC0415 - it registers itself
-
-
-offer(LANGUAGE_AMQP, _read_amqp)
 
 
 class Plan:

@@ -11,10 +11,13 @@ import os
 import stat
 from typing import Final
 
+from entrepot.protocols.languages import offer_languages
 from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import Frame
 from entrepot.protocols.stomp.located import File, Locations
-from entrepot.protocols.stomp.recorded import RecordedRows
+from entrepot.protocols.stomp.recorded_rows import RecordedRows
+
+offer_languages()
 
 STRETCH_OCTETS: Final = 1 << 20  # read at once
 GAP_OCTETS: Final = 16 * 1024  # two records that are no further apart are read at once: cheaper than a second call
@@ -61,6 +64,9 @@ class PlacedRows:
         """``octets``: that are read at once, at most, unless a record alone is longer. Raises MalformedFrame."""
         self.row = 0
         self._most = min(octets, STRETCH_OCTETS)
+        self._data = b""  # of the records up to row ``_end``, from ``_start`` in their file on
+        self._start = 0
+        self._end = 0
         self._files = files
         self._columns = columns
         self._places = Locations(frame.body)
@@ -72,18 +78,26 @@ class PlacedRows:
         return int(self._places.count)
 
     def add(self, position: int) -> int:
-        """Append some rows, the first of which is at ``position`` in the ledger; return how many octets were read.
+        """Append some rows, the first of which is at ``position`` in the ledger; return how many.
 
-        0: the broker has to be asked for the message at ``row``.
+        0: the broker has to be asked for the message at ``row``; the caller goes past it.
         """
+        if self.row >= self._end and not self._read():
+            return 0
+        begun = self.row
+        rows, places = self._rows, self._places
+        self.row = int(rows.add(self._columns, places, begun, self._end, position, self._data, self._start))
+        return self.row - begun
+
+    def _read(self) -> bool:
+        """Read the records from ``row`` on that are close to one another; False: they are not to be had."""
         places = self._places
         end = int(places.stretch(self.row, GAP_OCTETS, self._most))
         start = int(places.offset(self.row))
         length = int(places.offset(end - 1) + places.length(end - 1)) - start
         try:
-            data = self._files.read(places.files[int(places.file(self.row))], start, length)
+            self._data = self._files.read(places.files[int(places.file(self.row))], start, length)
         except OSError:
-            return 0
-        begun = self.row
-        self.row = int(self._rows.add(self._columns, places, begun, end, position, data))
-        return len(data) if self.row > begun else 0
+            return False
+        self._start, self._end = start, end
+        return True

@@ -20,7 +20,8 @@ from entrepot.protocols.stomp import located, ranges
 from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import Frame
 
-SENT_FIRST: Final = 512  # messages
+SENT_FIRST: Final = 16  # messages; a group among others is a few
+SENT_ALONE: Final = 8_192  # where so many in a row could not be read, it is not even asked where as many more are
 
 
 def read_range(
@@ -62,8 +63,7 @@ class _Reading:
         self._fields = {**subject.headers(), "epoch": str(piece.epoch)}
         self._octets = octets
         self._portion = Columns(names)
-        self._held = 0  # what came: a column that is not wanted counts too, the socket's buffers hold it
-        self._sent = SENT_FIRST  # messages that the broker sends when they cannot be read where they are
+        self._sent = SENT_FIRST  # messages that are asked for where one cannot be read where it is
 
     def portions(self, at: int, *, direct: bool) -> Iterator[Columns]:
         """Yield what is at ``at`` and behind it."""
@@ -84,42 +84,45 @@ class _Reading:
                 portion.add_entries(frame.body)
             else:
                 append_single(portion, frame, number(frame.headers, "position"))
-            if self._is_full(len(frame.body)):
+            if portion.octets >= self._octets:
                 yield portion
 
-    def _is_full(self, octets: int) -> bool:
-        self._held += octets
-        if self._held < self._octets:
-            return False
-        self._held = 0
-        return True
-
     def _where_they_are(self, at: int) -> Iterator[Columns]:
-        """Yield what is read in the files of the broker; what cannot be is sent, twice as much each time."""
+        """Yield what is read in the files of the broker, and what is sent where that cannot be."""
         files = Files()
         try:
             while at < self._high:
-                yield from self._placed(at, files)
-                if self._portion.next > at:
-                    at = int(self._portion.next)
-                else:
-                    end = min(at + self._sent, self._high)
-                    self._sent *= 2
+                told = self._told(at) if self._sent < SENT_ALONE else []
+                if not told:
+                    end = self._following(at, self._high)
                     yield from self._as_sent(at, end)
                     at = end
+                for frame in told:
+                    rows = PlacedRows(frame, files, self._portion, self._octets)
+                    yield from self._placed(rows, at)
+                    at += rows.count
         finally:
             files.close()
 
-    def _placed(self, at: int, files: Files) -> Iterator[Columns]:
-        """Yield what one answer tells the places of, up to the first that cannot be read there."""
-        for frame in self._told(at):
-            rows = PlacedRows(frame, files, self._portion, self._octets)
-            while rows.row < rows.count:
-                octets = rows.add(at + rows.row)
-                if octets == 0:
-                    return
-                if self._is_full(octets):
-                    yield self._portion
+    def _placed(self, rows: PlacedRows, first: int) -> Iterator[Columns]:
+        """Yield the messages that one answer tells the places of, the first of which is at ``first``."""
+        while rows.row < rows.count:
+            found = rows.add(first + rows.row)
+            if found >= self._sent:
+                self._sent = SENT_FIRST
+            elif found == 0:
+                at = first + rows.row
+                end = self._following(at, first + rows.count)
+                yield from self._as_sent(at, end)
+                rows.row += end - at
+            if self._portion.octets >= self._octets:
+                yield self._portion
+
+    def _following(self, at: int, high: int) -> int:
+        """Return up to where messages are sent; twice as many the next time, unless reading goes on well meanwhile."""
+        end = min(at + self._sent, high)
+        self._sent *= 2
+        return end
 
     def _told(self, at: int) -> list[Frame]:
         """Ask where messages are; a broker that is too old to know what that means tells nothing."""

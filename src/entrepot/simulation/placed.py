@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from entrepot.protocols.stomp.client import Message
 from entrepot.protocols.stomp.columns import fields_of
+from entrepot.protocols.stomp.entry import Entry
 from entrepot.protocols.stomp.located import FORM, Locations
-from entrepot.protocols.stomp.recorded import MessageIds, PlainRecord
+from entrepot.protocols.stomp.recorded_rows import message_in
 from entrepot.simulation.disk import SimulatedDisk
 
 __all__ = ["FORM", "found_at"]
@@ -16,17 +17,19 @@ __all__ = ["FORM", "found_at"]
 def found_at(disk: SimulatedDisk, told: Message) -> Iterator[tuple[int, dict[str, str], bytes]]:
     """Yield position, headers and body of what ``told`` tells the places of, up to the first that is not to be had."""
     places = Locations(told.body)
-    record = PlainRecord()
-    identity = MessageIds(told.headers["prefix"].encode())
+    entry = Entry(told.headers["prefix"].encode(), told.headers["kind"].encode())
     first = int(told.headers["position"])
     for row in range(int(places.count)):
         content = disk.medium.view.get(places.files[int(places.file(row))].path)
         start = int(places.offset(row))
         data = b"" if content is None else bytes(content[start : start + int(places.length(row))])
-        if not record.look(data, 0, len(data)):
-            return
-        identity.write(places.number(row))
-        headers = {name.decode(): value.decode() for name, value in fields_of(record.lines).items()}
-        headers["message-id"] = (identity.head + identity.last).decode()
-        headers["timestamp"] = str(int(record.timestamp))
-        yield first + row, headers, record.body
+        if not entry.of_record(data, 0, len(data), places.number(row)):
+            message = message_in(data, 0, len(data))
+            if message is None:
+                return
+            message.number = int(places.number(row))
+            entry.of_message(message)
+        headers = {name.decode(): value.decode() for name, value in fields_of(entry.lines).items()}
+        headers["message-id"] = entry.identity.decode()
+        headers["timestamp"] = str(int(entry.timestamp))
+        yield first + row, headers, entry.body

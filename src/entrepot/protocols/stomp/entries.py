@@ -21,11 +21,9 @@ from entrepot.journal.reading import Records
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
 from entrepot.protocols.serving.outlet import Outlet
-from entrepot.protocols.stomp.convert import STOMP_LANGUAGE, tail_of
-from entrepot.protocols.stomp.escapes import V12, octets_of
+from entrepot.protocols.stomp.entry import Entry
 from entrepot.protocols.stomp.headers import write_headers
-from entrepot.protocols.stomp.ranges import FORM, OCTETS, PERSISTENT, REDELIVERED, write_entry, write_head
-from entrepot.protocols.stomp.recorded import MessageIds, PlainRecord, holds_octets
+from entrepot.protocols.stomp.ranges import FORM, REDELIVERED, write_entry
 
 LENGTH_DIGITS: Final = 6  # of a frame that nothing is known of yet
 
@@ -57,11 +55,7 @@ class Entries:
         self.count_digits: i64 = 0
         self.length_at: i64 = 0
         self.body_at: i64 = 0
-        self.record: PlainRecord = PlainRecord()
-        self.message_ids: MessageIds = MessageIds(ids.prefix.encode())
-        self.kind: bytes = kind_of(queue).encode()
-        self.address: bytes = b""
-        self.destination: bytes = b""
+        self.entry: Entry = Entry(ids.prefix.encode(), kind_of(queue).encode())
 
     @property
     def length(self) -> i64:
@@ -70,79 +64,32 @@ class Entries:
 
     def add_record(self, records: Records, position: i64, deliveries: i64) -> bool:
         """Append the message whose record was gone to, if that is plain, of STOMP and whole; else return False."""
-        record = self.record
-        if not record.look(records.data, records.at, records.end):
+        if not self.entry.of_record(records.data, records.at, records.end, records.number):
             return False
-        if record.address != self.address or not self.destination:
-            self.address = record.address
-            self.destination = self.kind + record.address
-        if self.count == 0:
-            self._begin(position)
-        flags = record.flags
-        if deliveries > 0:
-            flags |= REDELIVERED
-        identity = self.message_ids
-        identity.write(records.number)
-        writer = self.writer
-        write_head(
-            writer,
-            position,
-            record.timestamp,
-            record.expiration,
-            record.priority,
-            flags,
-            deliveries,
-            len(identity.head) + len(identity.last),
-            len(self.destination),
-            len(record.lines),
-            len(record.body),
-        )
-        writer.write(identity.head)
-        writer.write(identity.last)
-        writer.write(self.destination)
-        writer.write(record.lines)
-        writer.write(record.body)
-        self.count += 1
+        self._write(position, deliveries)
         return True
 
     def add(self, message: Message, position: i64, deliveries: i64) -> None:
         """Append a message whose body is in memory."""
-        address = message.address.encode()
-        if address != self.address or not self.destination:
-            self.address = address
-            self.destination = self.kind + address
-        rare = message.rare
-        tail = message.raw
-        body_at = message.body_at
-        identity: bytes
-        if rare is None and message.language is STOMP_LANGUAGE:
-            identity = self.message_ids.prefix + b"%d" % int(message.number)
-        else:
-            identity = self.ids.identity_of(message).encode()
-        if message.language is not STOMP_LANGUAGE:
-            tail, body_at = tail_of(message)
-        lines = tail[: body_at - 1]
-        flags: i64 = PERSISTENT if message.durable else 0
-        if message.redelivered or deliveries > 0:
-            flags |= REDELIVERED
-        if holds_octets(lines):
-            flags |= OCTETS
-        if rare is not None and rare.annotations:
-            lines += _annotation_lines(message)
+        self.entry.of_message(message)
+        self._write(position, deliveries)
+
+    def _write(self, position: i64, deliveries: i64) -> None:
         if self.count == 0:
             self._begin(position)
+        entry = self.entry
         write_entry(
             self.writer,
             position,
-            message.timestamp,
-            message.expiration,
-            message.priority,
-            flags,
+            entry.timestamp,
+            entry.expiration,
+            entry.priority,
+            entry.flags | REDELIVERED if deliveries > 0 else entry.flags,
             deliveries,
-            identity,
-            self.destination,
-            lines,
-            tail[body_at:-1] if body_at < len(tail) else b"",  # as in `convert.py`
+            entry.identity,
+            entry.destination,
+            entry.lines,
+            entry.body,
         )
         self.count += 1
 
@@ -209,12 +156,3 @@ def _overwrite(writer: BytesWriter, at: i64, octets: bytes) -> None:
     for octet in octets:
         writer[at] = octet
         at += 1
-
-
-def _annotation_lines(message: Message) -> bytes:
-    rare = message.need_rare()
-    lines = BytesWriter()
-    write_headers(lines, rare.annotations, V12)
-    if message.address and "_AMQ_ORIG_ADDRESS" in rare.annotations:
-        lines.write(b"original-destination:" + octets_of(rare.annotations["_AMQ_ORIG_ADDRESS"], V12) + b"\n")
-    return lines.getvalue()

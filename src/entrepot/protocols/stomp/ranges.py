@@ -1,7 +1,7 @@
 """Many leased messages in the body of one frame: how READ with ``form:batch`` answers (docs/formats/ranges.md). [C]
 
-The broker writes entries with `write_entry`, or `write_head` and what follows it (`entries.py`); a reader takes a whole
-body apart with `decode`. Numbers are big-endian; an entry needs nothing of the entries around it::
+The broker writes entries with `write_entry`; a reader takes a whole body apart with `decode`. Numbers are big-endian;
+an entry needs nothing of the entries around it::
 
     0        4               12              20              28     29     30       32       34       36       40
     +--------+---------------+---------------+---------------+------+------+--------+--------+--------+--------+
@@ -65,49 +65,20 @@ def write_entry(
     body: bytes,
 ) -> None:
     """Append one entry. ``lines`` is a run of whole header lines."""
-    write_head(
-        writer,
-        position,
-        timestamp,
-        expiration,
-        priority,
-        flags,
-        deliveries,
-        len(identity),
-        len(destination),
-        len(lines),
-        len(body),
-    )
-    writer.write(identity)
-    writer.write(destination)
-    writer.write(lines)
-    writer.write(body)
-
-
-def write_head(
-    writer: BytesWriter,
-    position: i64,
-    timestamp: i64,
-    expiration: i64,
-    priority: i64,
-    flags: i64,
-    deliveries: i64,
-    identity: i64,
-    destination: i64,
-    lines: i64,
-    body: i64,
-) -> None:
-    """Append what stands before the octets of an entry; the last four are how many of each follow."""
-    write_i32_be(writer, i32(HEAD_OCTETS - 4 + identity + destination + lines + body))
+    write_i32_be(writer, i32(HEAD_OCTETS - 4 + len(identity) + len(destination) + len(lines) + len(body)))
     write_i64_be(writer, position)
     write_i64_be(writer, timestamp)
     write_i64_be(writer, expiration)
     writer.append(int(priority))
     writer.append(int(flags))
     write_i16_be(writer, short(min(deliveries, SHORT_MAX)))
-    write_i16_be(writer, short(identity))
-    write_i16_be(writer, short(destination))
-    write_i32_be(writer, i32(lines))
+    write_i16_be(writer, short(len(identity)))
+    write_i16_be(writer, short(len(destination)))
+    write_i32_be(writer, i32(len(lines)))
+    writer.write(identity)
+    writer.write(destination)
+    writer.write(lines)
+    writer.write(body)
 
 
 def short(number: i64) -> i16:

@@ -11,12 +11,13 @@ from entrepot.journal.reading import Records
 from entrepot.model.message import Message
 from entrepot.protocols.stomp.columns import Column, Columns
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
+from entrepot.protocols.stomp.entry import Entry, MessageIds
 from entrepot.protocols.stomp.located import File, Located, Locations
-from entrepot.protocols.stomp.recorded import MessageIds, PlainRecord, RecordedRows
+from entrepot.protocols.stomp.recorded_rows import RecordedRows, message_in
 from journals import World
 
 from .test_columns import NAMES, octets
-from .test_entries import IDS, Written, is_plain, messages, stored
+from .test_entries import IDS, Written, messages, stored
 
 
 def parts(column: Column) -> tuple[object, ...]:
@@ -60,12 +61,13 @@ def test_a_row_is_what_the_broker_would_have_sent(found: list[Message], first: i
     records = Records(world.journal.reading, numbers)
     rows = RecordedRows(IDS.prefix.encode(), b"/queue/")
     for row, message in enumerate(found):
-        data = content[int(places.offset(row)) :]
-        end = int(rows.add(direct, places, row, row + 1, 40 + row, data))
-        assert end == row + is_plain(message), "what is not plain is left to the broker"
-        if is_plain(message):
+        end = int(rows.add(direct, places, row, row + 1, 40 + row, content, 0))
+        known = message.language is STOMP_LANGUAGE
+        assert end == row + known, "what no client sends is left to the broker"
+        if known:
             records.go_to(row, 0)
-            assert entries.entries.add_record(records, 40 + row, deliveries[row])
+            if not entries.entries.add_record(records, 40 + row, deliveries[row]):
+                entries.entries.add(records.message(), 40 + row, deliveries[row])
     for frame in entries.frames():
         sent.add_entries(frame.body)
     assert (int(direct.count), int(direct.octets)) == (int(sent.count), int(sent.octets))
@@ -85,30 +87,30 @@ def test_rows_go_on_up_to_the_first_that_is_damaged() -> None:
     start = int(places.offset(0))
     columns = Columns(["body", "message_id"])
     rows = RecordedRows(b"ID:n-1:", b"/queue/")
-    assert int(rows.add(columns, places, 0, 6, 100, content[start:])) == 6
+    assert int(rows.add(columns, places, 0, 6, 100, content[start:], start)) == 6
     assert (int(columns.count), int(columns.next)) == (6, 106)
     found = columns.take()
     assert octets(found["body"]) == [b"%d" % number for number in range(6)]
     assert octets(found["message_id"]) == [b"ID:n-1:%d" % number for number in numbers]
     at = int(places.offset(4)) + int(places.length(4)) - 2
     damaged = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
-    assert int(rows.add(columns, places, 0, 6, 100, damaged[start:])) == 4
-    assert int(rows.add(columns, places, 5, 6, 105, damaged[int(places.offset(5)) :])) == 6
+    assert int(rows.add(columns, places, 0, 6, 100, damaged[start:], start)) == 4
+    assert int(rows.add(columns, places, 5, 6, 105, damaged, 0)) == 6
     assert octets(columns.take()["body"]) == [b"0", b"1", b"2", b"3", b"5"]
     for shorter in (0, 1, 7, 8, 20):
-        assert int(rows.add(columns, places, 0, 1, 0, content[start : start + shorter])) == 0
+        assert int(rows.add(columns, places, 0, 1, 0, content[start : start + shorter], start)) == 0
     assert int(columns.count) == 0
 
 
 @settings(deadline=None)
 @given(st.binary(max_size=120), st.integers(-5, 120), st.integers(-5, 130))
 def test_nonsense_is_no_record(data: bytes, at: int, end: int) -> None:
-    assert not PlainRecord().look(data, max(at, 0), max(end, 0))
+    assert not Entry(b"", b"").of_record(data, max(at, 0), max(end, 0), 1)
+    assert message_in(data, max(at, 0), max(end, 0)) is None
 
 
 @pytest.mark.parametrize("number", [0, 7, 999, 1000, 1001, 20_005, 10**12 + 7, 2**62])
 def test_ids_are_written_as_numbers_are(number: int) -> None:
     ids = MessageIds(b"ID:n-1:")
     for each in (number, number + 1, number):
-        ids.write(each)
-        assert ids.head + ids.last == b"ID:n-1:%d" % each
+        assert ids.of(each) == b"ID:n-1:%d" % each
