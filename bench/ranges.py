@@ -2,8 +2,8 @@
 
     python bench/ranges.py [--messages 100000] [--size 1024] [--text] [--rounds 5] [--instructions] [--top 30]
 
-The range is read by somebody who only counts octets, which is what the broker's row is about, and as a task of Spark
-reads it, all columns into batches of Arrow. Of the rounds the cheapest counts: what else the machine does only adds.
+The range is read by somebody who only counts octets, and as a task of Spark reads it, all columns into batches of Arrow:
+one on another machine, to which messages are sent, and one beside the broker, which reads its files. Of the rounds the cheapest counts: what else the machine does only adds.
 With ``--instructions`` the broker runs under callgrind (Debian: ``apt install valgrind``), and what it does in user
 space for a row is counted, which other work on the machine does not change.
 """
@@ -65,7 +65,15 @@ class Bench:
         self.raw.drain()
 
     def take_apart(self) -> None:
-        """Read the range as a task does."""
+        """Read the range as a task elsewhere does, to which it is sent."""
+        self.read(direct=False)
+
+    def read_files(self) -> None:
+        """Read the range as a task on the broker's machine does, in the broker's files."""
+        self.read(direct=True)
+
+    def read(self, *, direct: bool) -> None:
+        """Make batches of Arrow of all of it."""
         given = {"url": f"stomp://127.0.0.1:{self.up.port}", "queue": "bench", "subscription": "bench"}
         options = read(given, STREAM)
         brokers = Brokers(options)
@@ -73,7 +81,8 @@ class Bench:
         piece = Piece(broker, "", int(self.epoch), 0, self.count)
         batches = Batches(SCHEMA, broker)
         rows = 0
-        for portion in read_range(brokers, options.subject(), piece, options.number("batchOctets"), batches.names):
+        octets = options.number("batchOctets")
+        for portion in read_range(brokers, options.subject(), piece, octets, batches.names, direct=direct):
             for batch in batches.of(portion):
                 rows += batch.num_rows
         if rows != self.count:
@@ -128,8 +137,14 @@ def main() -> int:
                 for inclusive in (False, True) if given.top else ():
                     print(*ranking(file, given.messages, given.top, inclusive=inclusive), sep="\n")
             else:
-                cheapest("broker", up.pid, given.messages, given.rounds, bench.count_octets)
-                cheapest("worker", os.getpid(), given.messages, given.rounds, bench.take_apart)
+                for title, pid, work in (
+                    ("broker, to who counts octets", up.pid, bench.count_octets),
+                    ("broker, to a task elsewhere", up.pid, bench.take_apart),
+                    ("broker, to a task beside it", up.pid, bench.read_files),
+                    ("worker elsewhere", os.getpid(), bench.take_apart),
+                    ("worker beside the broker", os.getpid(), bench.read_files),
+                ):
+                    cheapest(title, pid, given.messages, given.rounds, work)
     return 0
 
 

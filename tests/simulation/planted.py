@@ -45,6 +45,8 @@ from entrepot.driver.offsets import Offsets
 from entrepot.driver.shard import Shard
 from entrepot.journal import reclaiming, window
 from entrepot.journal.compaction import Compaction
+from entrepot.journal.index import DEAD
+from entrepot.journal.locating import Locating
 from entrepot.journal.log import JournalCore
 from entrepot.journal.moves import Move
 from entrepot.journal.moving import carry_out, is_whole
@@ -73,6 +75,7 @@ latest = Holding.latest
 lease_fields = Shard._fields
 add_record = Entries.add_record
 go_to = Records.go_to
+locate = Locating.go_to
 asked = Commit._ask
 published = Commit._publish
 
@@ -482,6 +485,25 @@ def where_the_last_one_was(self: Records, position: int, most: int) -> int:
     return length
 
 
+def where_the_last_one_is(self: Locating, position: int) -> bool:
+    """Tells the place of the message before, where that is as long."""
+    offset, length, segment = self.offset, self.length, self.segment
+    found = locate(self, position)
+    if found and segment is self.segment and length == self.length:
+        self.offset = offset
+    return found
+
+
+def before_the_disk_has_it(self: Locating, position: int) -> bool:
+    index = self.tail.index
+    segment = index.find(self.numbers[position])
+    if segment is None or segment.states[index.slot] == DEAD:
+        return False
+    self.number, self.segment = self.numbers[position], segment
+    self.offset, self.length = int(segment.offsets[index.slot]), int(segment.lengths[index.slot])
+    return True
+
+
 def all_but_one(self: Commit, fields: Mapping[str, str], by_broker: Mapping[str, Sequence[str]]) -> Course[int]:
     return (yield from published(self, fields, {broker: parts[1:] for broker, parts in by_broker.items()}))
 
@@ -539,6 +561,8 @@ BUGS = {
     "a broker forgets the bound of a lease": Bug(patches=((Lease, "_write", forgets_its_bound),)),
     "an entry has the number that its message had": Bug(patches=((Entries, "add_record", under_its_old_number),)),
     "an entry is that of the message before": Bug(patches=((Records, "go_to", where_the_last_one_was),)),
+    "a place is that of the message before": Bug(patches=((Locating, "go_to", where_the_last_one_is),)),
+    "a place is told before the disk has it": Bug(patches=((Locating, "go_to", before_the_disk_has_it),)),
     "a driver never settles": Bug(patches=((Shard, "settle", never_settles),)),
     "a broker that is back is asked in an epoch that is over": Bug(patches=((Shard, "_fields", as_it_was_lent),)),
     "what has expired is delivered": Bug(patches=((Stock, "is_over", lambda *_: False),)),
