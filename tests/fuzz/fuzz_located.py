@@ -1,4 +1,4 @@
-"""Places that a broker tells, and files that hold anything: a reader makes rows of whole records, and of nothing else."""
+"""Places that a broker tells, and files that hold anything: a reader makes rows of whole records alone."""
 
 from __future__ import annotations
 
