@@ -3,10 +3,10 @@
     python bench/ranges.py [--messages 100000] [--size 1024] [--text] [--rounds 5] [--instructions] [--top 30]
 
 The range is read by somebody who only counts octets, and as a task of Spark reads it, all columns into batches of
-Arrow: one on another machine, to which messages are sent, and one beside the broker, which reads its files. Of the rounds
-the cheapest counts: what else the machine does only adds. With ``--instructions`` the broker runs under callgrind
-(Debian: ``apt install valgrind``), and what it does in user space for a row is counted, which other work on the machine
-does not change.
+Arrow: one on another machine, to which messages are sent, and one beside the broker, which reads its files. Of the
+rounds the cheapest counts: what else the machine does only adds. With ``--instructions`` the broker runs under
+callgrind (Debian: ``apt install valgrind``), and what it does in user space for a row is counted, which other work on
+the machine does not change.
 """
 
 from __future__ import annotations

@@ -11,7 +11,20 @@ from entrepot.protocols.stomp.located import FORM, Locations
 from entrepot.protocols.stomp.recorded_rows import message_in
 from entrepot.simulation.disk import SimulatedDisk
 
-__all__ = ["FORM", "found_at"]
+__all__ = ["FORM", "found_at", "is_safe"]
+
+
+def is_safe(disk: SimulatedDisk, told: Message) -> bool:
+    """Return whether a crash would leave everything that ``told`` tells the places of where it is."""
+    places = Locations(told.body)
+    medium = disk.medium
+    for row in range(int(places.count)):
+        name = places.files[int(places.file(row))].path
+        low = int(places.offset(row))
+        high = low + int(places.length(row))
+        if name in medium.view and medium.durable.get(name, b"")[low:high] != medium.view[name][low:high]:
+            return False
+    return True
 
 
 def found_at(disk: SimulatedDisk, told: Message) -> Iterator[tuple[int, dict[str, str], bytes]]:

@@ -10,7 +10,7 @@ from entrepot.protocols.stomp.ranges import decode, headers_of
 from entrepot.simulation.checkers import Copy, Subscriber
 from entrepot.simulation.clients import Client, Stage
 from entrepot.simulation.placed import FORM as LOCATED
-from entrepot.simulation.placed import found_at
+from entrepot.simulation.placed import found_at, is_safe
 
 
 class Browsing(Client):
@@ -152,6 +152,8 @@ class LeaseReader(Client):
             wait = self.more.one_of((0, 0, 20, 400))
             demand = self.demands.one_of(({}, {"demand": "true"}, {"demand": "true"}, {"demand": "false"}))
             self.receipts[self._ask("CLAIM", start=start, max=most, wait=wait, **demand)] = self._claimed
+            if self.looks and self.places.chance(0.5):  # before the disk has what is claimed
+                self.receipts[self._ask("READ", form=LOCATED)] = lambda code: None
         else:
             self._read()
 
@@ -216,6 +218,8 @@ class LeaseReader(Client):
         """One position of a range that was asked for, or many."""
         if message.headers.get("form") == LOCATED:
             self.told = message
+            if not is_safe(self.stage.machine.disk, message):
+                self.world.violation(f"{self.name} was told the place of what is not on disk")
             return
         if message.headers.get("form") != "batch":
             self._read_one(int(message.headers.get("position", "-1")), message.headers, message.body)
