@@ -451,7 +451,7 @@ def of_one_machine(transport: asyncio.Transport) -> bool:
     address, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
     if isinstance(address, tuple) and isinstance(own, tuple):
         return len(address) >= 2 and len(own) >= 2 and address[0] == own[0]
-    return not isinstance(address, tuple) and not isinstance(own, tuple)
+    return own is not None and not isinstance(own, tuple) and not isinstance(address, tuple)
 
 
 SILENCE: Final = Shell()
