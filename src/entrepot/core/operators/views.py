@@ -79,7 +79,8 @@ class LeaseView(msgspec.Struct, frozen=True):
 
     ``until``: nothing that is stamped later is claimed, ms since 1970; 0: anything is. ``held_since``: when the oldest
     of what it holds was claimed, ms since 1970, 0 where it holds nothing; ``quiet_s``: for how long its reader has
-    asked for nothing, at most since the broker started.
+    asked for nothing, at most since the broker started. ``lost``: how many of them are lost on the disk, as far as its
+    reader asked for them.
     """
 
     queue: str
@@ -93,6 +94,7 @@ class LeaseView(msgspec.Struct, frozen=True):
     until: int
     held_since: int
     quiet_s: int
+    lost: int
 
 
 class StageView(msgspec.Struct, frozen=True):
@@ -224,6 +226,7 @@ def list_leases(broker: BrokerCore) -> list[LeaseView]:
             until=lease.until,
             held_since=lease.held_since,
             quiet_s=silence(lease, broker) // SECOND,
+            lost=lease.lost.count,
         )
         for _, lease in sorted(broker.leases.held.items())
     ]
