@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(is_compiled(), reason="native callers do not see
 FOUND: Final = {  # what is not found at once, by a seed that is tried before all others
     "a driver publishes what it offered, not what was decided": 68,
     "a large commit is seen before all of it is stored": 129,
+    "a READ shows what is lost as an empty message": 2,
     "a branch that is rolled back counts no tries": 7,
     "a branch that was promised is forgotten by a crash": 7,
     "a broker forgets the bound of a lease": 33,
@@ -61,6 +62,8 @@ FOUND: Final = {  # what is not found at once, by a seed that is tried before al
     "the redelivered mark is forgotten": 3,
     "the rest of a chunk is forgotten": 2,
     "what a last-value queue holds is not looked at after a crash": 21,
+    "what a reader was shown as lost is forgotten at a restart": 56,
+    "what a reader was shown as lost leaves no dead letter": 11,
     "what comes overtakes a search that is not over": 9,
     "what has expired is delivered": 2,
     "what has lost its body is delivered again and again": 11,
