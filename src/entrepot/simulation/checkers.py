@@ -305,10 +305,7 @@ class Ledger:
             queue = f"{DEAD_LETTERS} from {origin}"
         copy = self.copy(queue, identity)
         if stands_in:
-            if body or "the journal is damaged at" not in headers.get(DEAD_CAUSE, ""):
-                self._broken(copy, f"its record rotted, and it is shown as {headers} with {len(body)} octets")
-            self.world.count("stood for")
-            return copy
+            return self._stood_for(copy, headers, body)
         if record.rotten and not body and headers.get(BODY_LOST) == str(record.size):
             self.world.count("bereaved")
         elif body != record.body():
@@ -324,6 +321,12 @@ class Ledger:
             self._broken(copy, f"here twice, as {copy.message_id} and as {message_id}")
         copy.message_id = message_id
         copy.id_era = self.era
+        return copy
+
+    def _stood_for(self, copy: Copy, headers: dict[str, str], body: bytes) -> Copy:
+        if body or "the journal is damaged at" not in headers.get(DEAD_CAUSE, ""):
+            self._broken(copy, f"its record rotted, and it is shown as {headers} with {len(body)} octets")
+        self.world.count("stood for")
         return copy
 
     def _originals(self, record: Record, origin: str) -> list[Copy]:
