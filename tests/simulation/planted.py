@@ -15,9 +15,11 @@ import msgspec
 from entrepot.core.effort import Rest
 from entrepot.core.leases.lease import Lease
 from entrepot.core.leases.lease_records import ClaimRecord
+from entrepot.core.leases.lost import LostRecords
 from entrepot.core.queue import stock as stocks
 from entrepot.core.queue import values as last_values
 from entrepot.core.queue.backlog import Backlog, Reference
+from entrepot.core.queue.bereaved import record_flaw
 from entrepot.core.queue.consumer import Consumer, Window
 from entrepot.core.queue.dispatch import Groups
 from entrepot.core.queue.dispatcher import Dispatcher
@@ -76,6 +78,7 @@ lease_fields = Shard._fields
 add_record = Entries.add_record
 go_to = Records.go_to
 locate = Locating.go_to
+read_lost = LostRecords.read
 asked = Commit._ask
 published = Commit._publish
 
@@ -261,6 +264,14 @@ LEASE_WRITTEN = Lease._write
 
 def as_if_none_were_held(self: Octets, shard: Shard, *, moved: bool) -> None:
     self._left -= shard.ledger.take_octets()
+
+
+def as_if_sent_empty(self: LostRecords, journal: Any, low: int, numbers: list[int], octets: int) -> list[Message]:
+    found = read_lost(self, journal, low, numbers, octets)
+    for message in found:
+        if record_flaw(message):
+            message.need_rare().annotations.clear()
+    return found
 
 
 def without_a_bound(self: Pick, selector: Any, since: int = 0, until: int = 0, most: int = 0) -> None:
@@ -575,6 +586,11 @@ BUGS = {
     "claims are not journaled": Bug(Parts(journal=Unclaimed)),
     "a ledger slips at a restart": Bug(patches=((Lease, "recovered", recovered_a_place_too_far),)),
     "a demand outlives its connection": Bug(patches=((Leasing, "detach", still_wants),)),
+    "what a reader was shown as lost is forgotten at a restart": Bug(
+        patches=((LostRecords, "recovered", lambda *_: None),)
+    ),
+    "what a reader was shown as lost leaves no dead letter": Bug(patches=((LostRecords, "bury", lambda *_: None),)),
+    "a READ shows what is lost as an empty message": Bug(patches=((LostRecords, "read", as_if_sent_empty),)),
     "decisions are not journaled": Bug(Parts(journal=Undecided)),
     "publications are not journaled": Bug(Parts(journal=Unpublished)),
     "what was sent on stays staged": Bug(Parts(journal=Overstaged)),

@@ -71,6 +71,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "cut",
         "departures",
         "journal died",
+        "decay",
         "decisions",
         "lease batches",
         "lease reads",
@@ -88,6 +89,7 @@ def test_the_worlds_exercise_what_they_are_for() -> None:
         "redeliveries",
         "sent again",
         "stages abandoned",
+        "stood for",
         "torn tail",
     ):
         assert totals[what] > 0, f"{SEEDS} worlds without: {what}"

@@ -107,6 +107,12 @@ EVENTS: Final = {
             "a record rotted on the disk while a lease held its message; `entrepot data check` says more",
         ),
         LogEvent(
+            "LOG-1028",
+            "entrepot.node",
+            "%d more messages that %r held on %r are lost; its reader was told, a dead letter stands for each",
+            "behind the first 20 that LOG-1027 names of a lease; when it settles, or gives back",
+        ),
+        LogEvent(
             "LOG-1012",
             "entrepot.connection",
             "the broker failed at the end of a turn; it goes on",

@@ -149,7 +149,7 @@ def release(*, queue: str, group: str, subscription: str, url: str, output: str,
 def list_(*, url: str, output: str) -> None:
     """List all leases: who holds how much of which queue."""
     rows = at_desk(url, lambda desk: desk.ask("broker", "describeLeases"))
-    show(rows, (*COLUMNS, "held", "begins", "selector"), output, empty="no leases")
+    show(rows, (*COLUMNS, "held", "lost", "begins", "selector"), output, empty="no leases")
 
 
 @lease.command()

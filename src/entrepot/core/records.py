@@ -50,6 +50,7 @@ KIND_COUNT: Final = 21
 KIND_MQTT_SESSION: Final = 26
 KIND_MQTT_RECEIVED: Final = 27
 KIND_MQTT_SENT: Final = 28
+KIND_LOST: Final = 29
 
 OF_PROTOCOLS: Final = (KIND_MQTT_SESSION, KIND_MQTT_RECEIVED, KIND_MQTT_SENT)
 """Kinds that only the code of a protocol reads, which is loaded when there is such a document."""
@@ -152,6 +153,13 @@ KINDS: Final = [
         "client id, UTF-8 · 0 · u16 id",
         "u8 1 · i64 message · u32 queue; u8 2: PUBREC came",
         "protocols/mqtt/house.py",
+    ),
+    Kind(
+        KIND_LOST,
+        "lost messages of a lease",
+        "u32 queue · group, UTF-8 · 0 · i64 first position",
+        "MessagePack: `LostRecord`",
+        "core/leases/lost.py",
     ),
 ]
 

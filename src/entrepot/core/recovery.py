@@ -10,7 +10,14 @@ from entrepot.core.addressing.standing import decode_divert, types_in
 from entrepot.core.broker import BrokerCore, selector_or_none
 from entrepot.core.events import trace as facts
 from entrepot.core.leases.lease import Lease
-from entrepot.core.leases.lease_records import ClaimRecord, LeaseRecord, decode_claim, decode_lease
+from entrepot.core.leases.lease_records import (
+    ClaimRecord,
+    LeaseRecord,
+    LostRecord,
+    decode_claim,
+    decode_lease,
+    decode_lost,
+)
 from entrepot.core.queue.queue import Queue
 from entrepot.core.queue.stock import trim
 from entrepot.core.queue.values import LastValues
@@ -25,6 +32,7 @@ from entrepot.core.records import (
     KIND_DIVERT,
     KIND_DUPLICATE,
     KIND_LEASE,
+    KIND_LOST,
     KIND_NODE,
     KIND_NOTE,
     KIND_NUMBERS,
@@ -55,6 +63,7 @@ class Rebuilder(RecoverySink):
         self.queue_documents: list[tuple[int, bytes]] = []
         self.lease_documents: list[LeaseRecord] = []
         self.claim_documents: list[ClaimRecord] = []
+        self.lost_documents: list[LostRecord] = []
         self.copies: dict[bytes, bytes] = {}
         self.leased: dict[int, dict[int, bool]] = {}  # queue identity -> numbers that a lease holds
         self.staged: list[int] = []  # numbers of staged messages
@@ -91,6 +100,8 @@ class Rebuilder(RecoverySink):
             self.lease_documents.append(decode_lease(value))
         elif kind == KIND_CLAIM:
             self.claim_documents.append(decode_claim(value))
+        elif kind == KIND_LOST:
+            self.lost_documents.append(decode_lost(value))
         elif kind in OF_PROTOCOLS:
             broker.documents.setdefault(kind, {})[key] = value
 
@@ -140,6 +151,8 @@ class Rebuilder(RecoverySink):
             self._lease(record)
         for claim in sorted(self.claim_documents, key=lambda claim: claim.start):
             self._claim(claim)
+        for lost in self.lost_documents:
+            self._lost(lost)
         for lease in self.broker.leases.held.values():
             numbers = self.leased.setdefault(int(lease.queue.identity), {})
             for each in lease.numbers.values():
@@ -187,6 +200,11 @@ class Rebuilder(RecoverySink):
         lease = self._of(record.queue, record.group)
         if lease is not None:
             lease.recovered(record)
+
+    def _lost(self, record: LostRecord) -> None:
+        lease = self._of(record.queue, record.group)
+        if lease is not None:
+            lease.lost.recovered(record, lease.base)
 
     def _of(self, identity: int, group: str) -> Lease | None:
         queue = self.broker.table.by_identity.get(identity)

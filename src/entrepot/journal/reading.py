@@ -164,19 +164,18 @@ class Reading:
                 break
         return found
 
-    def heads(self, numbers: list[int], octets: i64, checked: bool) -> Heads:
+    def heads(self, numbers: list[int], octets: i64) -> Heads:
         """Return what a queue must know of messages, in the order of ``numbers``, without making them.
 
-        It ends early, before the first that is not plain (`Heads`), and with the one that reaches ``octets``. With
-        ``checked`` also before one whose checksum is wrong: else that is found out when it is read in. Raises as
-        `load`.
+        It ends early, before the first that is not plain (`Heads`) or whose checksum is wrong, and with the one that
+        reaches ``octets``. Raises as `load`.
         """
         found = Heads()
         records = Records(self, numbers)
         position: i64 = 0
         while position < len(numbers) and found.octets < octets:
             records.go_to(position, octets - found.octets)
-            if checked and not record_valid(records.data, records.at, len(records.data)):
+            if not record_valid(records.data, records.at, len(records.data)):
                 break
             if not found.add(records.data, records.at + RECORD_HEAD, records.end):
                 break

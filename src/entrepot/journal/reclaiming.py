@@ -115,9 +115,9 @@ class Reclaiming:
         if self._compaction is not None:
             return not self._compaction.finishing
         tail = self.tail
+        self._look_again()  # though nothing was written: what is kept until then has an age
         if tail.sequence < self._next_choice and not short:
             return False
-        self._look_again()
         window = choose(tail.index, tail.options, tail.port, tail.sequence + 1, short)
         if not window:
             self._next_choice = tail.sequence + CHOICE_BATCHES

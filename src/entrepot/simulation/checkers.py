@@ -29,6 +29,9 @@ The promises, exactly:
 - *Expiry.* No consumer receives a message later than `TRANSIT_MS` after its time was over.
 - *Bodies* arrive whole. One that the disk has damaged (``rotten``) arrives whole or not at all: what is delivered of
   its message is a dead letter, a look or a leased position without a body, which says how long it was.
+- *Records* that rot under a lease: what is shown of one says so, has nothing of its own, and keeps its position. Once a
+  READ has shown it so, or a message without its large body, and its receipt came, SETTLE leaves a dead letter of it,
+  whatever stops in between.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND
 from entrepot.core.addressing.address_settings import FULL_DROP, FULL_FAIL
 from entrepot.core.broker import BrokerCore
-from entrepot.core.queue.bereaved import BODY_LOST
+from entrepot.core.queue.bereaved import BODY_LOST, DEAD_CAUSE
 from entrepot.simulation.blocking import Blocks
 from entrepot.simulation.world import World
 
@@ -120,6 +123,7 @@ class Copy:
         self.gone_at = 0
         self.excused = False
         self.letter = False  # found in the dead letters
+        self.bereft = False  # its reader by lease was told that it is lost: a dead letter is owed
         self.lease = ""
 
 
@@ -142,6 +146,7 @@ class Ledger:
         self.transactions: list[Transaction] = []
         self.subscribers: dict[str, Subscriber] = {}
         self.given_back: dict[str, int] = {}  # queue -> when a lease gave back what it held
+        self.rotten: dict[str, str] = {}  # message id of what stands for a record that rotted -> whose it is
         self.run = 0
         self.era = 0
         self.stops = 0
@@ -274,9 +279,19 @@ class Ledger:
         if late > TRANSIT_MS:
             self._broken(copy, f"delivered {late} ms after its time was over")
 
+    def rots(self, message_id: str, record: Record) -> None:
+        """The record of a message that a lease holds is damaged: it is shown as ``message_id``, without anything."""
+        record.rotten = True
+        self.rotten[message_id] = record.identity
+
+    def is_stand_in(self, headers: dict[str, str]) -> bool:
+        """Say whether it was shown in the place of a message whose record rotted."""
+        return "sim-id" not in headers and headers.get("message-id", "") in self.rotten
+
     def seen(self, queue: str, headers: dict[str, str], body: bytes) -> Copy | None:
         """A client was shown a message: delivered, browsed or leased. Check what holds for all three."""
-        identity = headers.get("sim-id", "")
+        stands_in = self.is_stand_in(headers)
+        identity = self.rotten[headers["message-id"]] if stands_in else headers.get("sim-id", "")
         record = self.records.get(identity)
         if record is None:
             self.world.violation(f"{queue} gave a message that nobody sent: {headers}")
@@ -289,6 +304,8 @@ class Ledger:
                     self._broken(original, "dead-lettered after its acknowledgement was confirmed")
             queue = f"{DEAD_LETTERS} from {origin}"
         copy = self.copy(queue, identity)
+        if stands_in:
+            return self._stood_for(copy, headers, body)
         if record.rotten and not body and headers.get(BODY_LOST) == str(record.size):
             self.world.count("bereaved")
         elif body != record.body():
@@ -304,6 +321,12 @@ class Ledger:
             self._broken(copy, f"here twice, as {copy.message_id} and as {message_id}")
         copy.message_id = message_id
         copy.id_era = self.era
+        return copy
+
+    def _stood_for(self, copy: Copy, headers: dict[str, str], body: bytes) -> Copy:
+        if body or "the journal is damaged at" not in headers.get(DEAD_CAUSE, ""):
+            self._broken(copy, f"its record rotted, and it is shown as {headers} with {len(body)} octets")
+        self.world.count("stood for")
         return copy
 
     def _originals(self, record: Record, origin: str) -> list[Copy]:
@@ -352,6 +375,9 @@ class Ledger:
                     copy = self.copy(queue, record.identity)
                     if not (copy.asked or copy.letter or copy.excused):
                         self._broken(copy, "confirmed, and lost")
+        for copy in self.copies.values():
+            if copy.bereft and copy.gone and not (copy.letter or copy.excused):
+                self._broken(copy, "its reader was told that it is lost, settled it, and no dead letter says so")
 
     def _is_owed(self, record: Record) -> bool:
         return record.persistent or (self.stops == 0 and not record.expires)

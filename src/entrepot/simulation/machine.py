@@ -47,11 +47,37 @@ class Caller(Protocol):
 
 
 class FusedDisk(SimulatedDisk):
-    """A disk during the use of which the machine may stop: after ``fuse`` further calls; 0 never."""
+    """A disk during the use of which the machine may stop: after ``fuse`` further calls; 0 never. It may decay, too."""
 
     def __init__(self, entropy: Entropy, later: Later, *, reserve: int = 0) -> None:
         super().__init__(entropy, later, reserve=reserve)
         self.fuse = 0
+        self._decayed: list[tuple[str, int, int]] = []  # file, offset, bits
+
+    def decay(self, name: str, offset: int, mask: int) -> bool:
+        """Flip bits of an octet that is durable, until the process ends; False when it is not durable."""
+        durable = self.medium.durable.get(name, b"")
+        if offset >= len(durable) or durable[offset] != self.medium.view[name][offset]:
+            return False
+        self._decayed.append((name, offset, mask))
+        return self.medium.damage(name, offset, mask)
+
+    def _restore(self) -> None:
+        for name, offset, mask in self._decayed:
+            for files in (self.medium.durable, self.medium.view):
+                if name in files:  # else it was removed meanwhile, durably or not
+                    files[name][offset] ^= mask
+        self._decayed.clear()
+
+    def crash(self) -> None:
+        """The machine stops, and somebody restores what decayed."""
+        self._restore()
+        super().crash()
+
+    def stop(self, *, durable: bool = True) -> None:
+        """The process ends, and somebody restores what decayed."""
+        self._restore()
+        super().stop(durable=durable)
 
     def _burn(self) -> None:
         if self.fuse > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from entrepot.base.environment import Duration
 from entrepot.core.leases.wanting import LeaseReader as Demand
+from entrepot.core.queue.bereaved import BODY_LOST
 from entrepot.protocols.session import NEVER
 from entrepot.protocols.stomp.client import Message
 from entrepot.protocols.stomp.ranges import decode, headers_of
@@ -66,6 +67,7 @@ class LeaseReader(Client):
         self.ids: dict[int, str] = {}
         self.releasing = False
         self.reading: dict[int, str] = {}
+        self.lost_ones: list[Copy] = []  # that this READ showed without anything of them
         self.ending = False
         self.finished = False
         self.shard = {"queue": f"/queue/{queue}"}
@@ -123,6 +125,7 @@ class LeaseReader(Client):
     def _let_go(self) -> None:
         for copy in self.held.values():
             copy.lease = ""
+            copy.bereft = False
         self.held.clear()
         self.ids.clear()
 
@@ -177,6 +180,7 @@ class LeaseReader(Client):
 
     def _read(self) -> None:
         self.reading = {}
+        self.lost_ones = []
         low, high = self.base, self.tail
         if self.looks and self.places.chance(0.7):
             self.told = None
@@ -235,6 +239,11 @@ class LeaseReader(Client):
         if copy is None:
             return
         message_id = headers.get("message-id", "")
+        if self.ledger.is_stand_in(headers):
+            self._read_stand_in(position, copy, headers)
+            message_id = self.ids.get(position, message_id)  # of the message, if it was ever shown
+        elif BODY_LOST in headers:
+            self.lost_ones.append(copy)
         known = self.ids.get(position)
         if known is not None and known != message_id:
             self.world.violation(f"{self.name} read {known} at {position}, and now {message_id}")
@@ -249,11 +258,21 @@ class LeaseReader(Client):
         self.held[position] = copy
         self.reading[position] = message_id
 
+    def _read_stand_in(self, position: int, copy: Copy, headers: dict[str, str]) -> None:
+        """What stands for a message whose record rotted is that of its position, and says so."""
+        if headers.get(BODY_LOST) != "unknown":
+            self.world.violation(f"{self.name} read what stands for {copy.record.identity}, and it says {headers}")
+        if self.held.get(position, copy) is not copy:
+            self.world.violation(f"{self.name} read at {position} what stands for {copy.record.identity}")
+        self.lost_ones.append(copy)
+
     def _has_read(self, low: int, high: int, code: str) -> None:
         if code:
             self._retry()
             return
         self.world.count("lease reads")
+        for copy in self.lost_ones:
+            copy.bereft = True
         if list(self.reading) != list(range(low, high)):
             self.world.violation(f"{self.name} asked for {low}..{high} and read {list(self.reading)}")
         self._next()
@@ -279,6 +298,7 @@ class LeaseReader(Client):
         self.ledger.given_back[self.queue] = NEVER  # until it is known to be over
         for copy in self.held.values():
             copy.lease = ""  # from now on others may get it
+            copy.bereft = False  # and find out for themselves
         self.receipts[self._ask("RELEASE")] = self._released
 
     def _released(self, code: str) -> None:

@@ -23,6 +23,7 @@ from entrepot.simulation.consumers import Consumer, ConsumerOptions, drainer
 from entrepot.simulation.core_programs import POLICIES as OF_CORE
 from entrepot.simulation.core_readers import CoreReader
 from entrepot.simulation.core_senders import CoreSender
+from entrepot.simulation.decay import Decay
 from entrepot.simulation.keepers import POLICIES, Keeper
 from entrepot.simulation.machine import Machine, MachineOptions, Parts
 from entrepot.simulation.queries import Batches
@@ -77,6 +78,7 @@ LATE_KINDS: Final = (
     ("keeper", 2, 0.3),
     ("core", 2, 0.3),
     ("block", 3, 0.25),
+    ("decay", 3, 0.5),
 )  # drawn and numbered behind the others: seeds keep the steps that they had
 CROWD_LEAST: Final = 4  # subscribers of a topic that come together
 CROWD_MOST: Final = 8
@@ -96,6 +98,7 @@ class Workload:
         self.ledger = Ledger(world)
         self.blocks = self.ledger.blocks = Blocks(world, self.machine)
         self.stage = Stage(world, self.machine, self.ledger)
+        self.decay = Decay(world, self.machine, self.ledger)
         self.machine.stage_octets = world.lots("stages").one_of((500, 5_000, 64 * 1024 * KIB))
         self.machine.stage_least = world.lots("referred").one_of((1, 1, 2, 1000))
         turns = world.lots("turns")
@@ -320,6 +323,8 @@ class Workload:
             self.world.set_clock(lots.one_of((-7_200_000, -60_000, -3_000, 0, 500, 3_000, 60_000, 7_200_000)))
         elif kind == "block":
             self.blocks.block(lots.one_of(self.names), lots.skewed(20, 1_500) * MILLISECOND)
+        elif kind == "decay":
+            self.decay.begin(lots, lambda group: isinstance(self.clients.get(group), LeaseReader))
         elif kind == "rot":
             self._rot(lots, ROT_TRIES)
         elif kind == "io-error":
@@ -334,6 +339,7 @@ class Workload:
         """Damage the large body of a message that is stored, as soon as there is one."""
         broker = self.machine.broker
         found = {} if broker is None else broker.journal.reading.large_bodies()
+        found = {number: blob for number, blob in found.items() if number not in self.decay.numbers}
         if broker is not None and found:
             number = lots.one_of(sorted(found))
             identity = broker.journal.reading.load(number).fact("sim-id")

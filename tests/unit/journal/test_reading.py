@@ -109,16 +109,16 @@ def test_heads_of_what_is_plain_and_no_further() -> None:
         world.journal.store(made, [7])
         if number % 10 == 0:
             world.journal.flush()
-    heads = world.journal.reading.heads(list(range(2, 40)), 1 << 20, False)
+    heads = world.journal.reading.heads(list(range(2, 40)), 1 << 20)
     assert [size - OVERHEAD_BYTES for size in heads.sizes] == [100 + number for number in range(2, 33)]
     assert heads.priorities == [number % 10 for number in range(2, 33)]
     assert heads.expirations == [number * 7 for number in range(2, 33)]
     assert heads.octets == sum(heads.sizes)
-    assert len(world.journal.reading.heads(list(range(2, 40)), 1000, False).sizes) == 2, (
+    assert len(world.journal.reading.heads(list(range(2, 40)), 1000).sizes) == 2, (
         "with the one that reaches so many octets"
     )
     with pytest.raises(StorageError):
-        world.journal.reading.heads(list(range(39, 44)), 1 << 20, False)
+        world.journal.reading.heads(list(range(39, 44)), 1 << 20)
 
 
 def test_heads_stop_at_a_record_that_is_damaged() -> None:

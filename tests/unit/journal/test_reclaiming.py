@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from entrepot.base.errors import Fault
+from entrepot.journal.moving import STAGED
+from entrepot.simulation.disk import SimulatedDisk
 from journals import World, message
 
 
@@ -63,3 +65,34 @@ def test_nothing_can_be_copied_or_switched_that_was_not_chosen() -> None:
     with pytest.raises(Fault):
         reclaiming.switch()
     assert not reclaiming.expects("x.seg")
+
+
+def test_that_nothing_is_awaited_of_what_was_compacted_is_found_out_though_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[bool] = []
+    monkeypatch.setattr(SimulatedDisk, "awaited", lambda self, name, waits: told.append(bool(waits)))
+    world = World(segments_min=2, garbage_percent=10)
+    for number in range(1, 61):
+        world.journal.store(message(number, 300), [STAGED if number == 3 else 1])
+        world.journal.flush()
+    for number in range(1, 61):
+        if number % 6 != 3:
+            world.journal.settle(number, 1)
+    world.confirm()
+
+    def idle(looks: int) -> None:
+        for _ in range(looks):
+            while world.journal.compact(1 << 20):
+                pass
+            world.timeline.run()
+
+    idle(20)
+    assert told
+    assert all(told)
+    world.journal.settle(3, STAGED)  # as what is published one by one; one batch more, and then nothing
+    world.confirm()
+    before = world.journal.tail.sequence
+    idle(len(world.journal.tail.index.segments) + 2)
+    assert told[-1] is False
+    assert world.journal.tail.sequence == before

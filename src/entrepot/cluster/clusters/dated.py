@@ -11,6 +11,7 @@ from typing import Final
 from entrepot.base.errors import EntrepotError
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.broker import BrokerCore
+from entrepot.core.queue.bereaved import record_flaw
 from entrepot.core.scheduling.timed import SCHEDULED_CRON, SCHEDULED_PERIOD, SCHEDULED_REPEAT, SCHEDULED_TARGET
 from entrepot.core.sending.handing import hand_out
 from entrepot.model import address as names
@@ -39,6 +40,8 @@ class Dated:
                 message = self.broker.scheduled.load(number)
             except EntrepotError:
                 continue
+            if record_flaw(message):
+                continue  # it becomes a dead letter here
             if any(name in message.need_rare().annotations for name in REPEATS):
                 kept += 1
             else:

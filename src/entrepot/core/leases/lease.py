@@ -209,7 +209,11 @@ class Lease:
         return int(self.queue.stock.attempts.get(self.numbers[position], 0) if kept is None else kept.deliveries)
 
     def settle(self, journal: JournalCore, epoch: int, up_to: int) -> int:
-        """Settle every position below ``up_to``; return how many messages that were. Below the base it does nothing."""
+        """Settle every position below ``up_to``; return how many messages that were. Below the base it does nothing.
+
+        Raises StorageError when the disk does not say what is lost: what stands before that is settled, and the rest
+        can be asked for again.
+        """
         self.fence(epoch)
         if up_to > self.tail:
             raise LeaseError(f"cannot settle up to {up_to}: only {self.tail} were claimed by {self.group}")
@@ -217,13 +221,14 @@ class Lease:
         if up_to <= self.base:
             return settled
         self.worked = self.advanced = self.heard
-        refusal = journal.refusal() if journal.overflow.damaged or self.lost.flaws else None
+        is_any_lost = len(self.lost.blocks) > 0
+        refusal = journal.refusal() if journal.overflow.damaged or is_any_lost else None
         if refusal is not None:
             raise again(refusal)
         journal.begin()
         try:
             while self.base < up_to:
-                if self.base in self.lost.flaws:
+                if is_any_lost and self.lost.has(self.base):
                     self.lost.bury(journal, self.base, self.numbers[self.base])
                 elif journal.overflow.damaged:
                     self._mourn(journal, self.base)
@@ -231,15 +236,13 @@ class Lease:
                 self._forget(journal, self.base)
                 self.base += 1
                 settled += 1
-            for start, end in list(self.claims.items()):
-                if end <= self.base:
-                    del self.claims[start]
-                    self.made.pop(start, 0)
-                    journal.delete(KIND_CLAIM, _claim_key(self, start))
-            self._write(journal)
-        finally:
-            journal.end()
-        self.queue.count_settled(settled)
+        finally:  # what was settled until the disk did not say what is lost is settled
+            try:
+                _settled(self, journal)
+                self._write(journal)
+            finally:
+                journal.end()
+            self.queue.count_settled(settled)
         return settled
 
     def release(self, journal: JournalCore) -> int:
@@ -262,7 +265,7 @@ class Lease:
             self.kept.clear()
             self.claims.clear()
             self.made.clear()
-            self.lost.clear()
+            self.lost.clear(journal)
             self.base = self.tail
             self.fresh = True
             self.after = self.since = self.until = 0
@@ -318,6 +321,7 @@ class Lease:
                 journal.delete(KIND_CLAIM, _claim_key(self, start))
             self.claims.clear()
             self.made.clear()
+            self.lost.clear(journal)
             journal.delete(KIND_LEASE, _key(self))
         finally:
             journal.end()
@@ -554,6 +558,16 @@ class Poll(Alarm):
         self.cancelled = True
         if self in self.lease.waiting:
             self.lease.waiting.remove(self)
+
+
+def _settled(lease: Lease, journal: JournalCore) -> None:
+    """Forget what the journal has of all that is below the base."""
+    for start, end in list(lease.claims.items()):
+        if end <= lease.base:
+            del lease.claims[start]
+            lease.made.pop(start, 0)
+            journal.delete(KIND_CLAIM, _claim_key(lease, start))
+    lease.lost.settled(journal, lease.base)
 
 
 def _key(lease: Lease) -> bytes:

@@ -289,13 +289,14 @@ def _scheduled(broker: BrokerCore, queue: Queue, tally: _Tally) -> int:
     first = 0
     octets = 0
     for number in list(broker.scheduled.schedules)[:SCHEDULES_LOOKED_AT]:
-        kept = broker.scheduled.schedules[number]
-        message = broker.journal.reading.load(number) if kept is None else kept
+        message = broker.scheduled.load(number)
         octets += int(message.size)
         if octets > LOOK_OCTETS:
             break
         rare = message.need_rare()
         target = rare.annotations.get(SCHEDULED_TARGET, "")
+        if not target:  # its record rotted: where it goes nobody knows
+            continue
         if queue.routing == ANYCAST and queue.name in [each.queue or each.name for each in names.parse(target)]:
             count += 1
             due = max(0, int(rare.deliver_at) - int(broker.wall))

@@ -79,8 +79,9 @@ class LeaseView(msgspec.Struct, frozen=True):
 
     ``until``: nothing that is stamped later is claimed, ms since 1970; 0: anything is. ``held_since``: when the oldest
     of what it holds was claimed, ms since 1970, 0 where it holds nothing; ``quiet_s``: for how long its reader has
-    asked for nothing, at most since the broker started. ``located``: how many messages its reader was told the places
-    of, to read them in the files of the broker himself, since the broker started.
+    asked for nothing, at most since the broker started. ``lost``: how many of them are lost on the disk, as far as its
+    reader asked for them. ``located``: how many messages its reader was told the places of, to read them in the files
+    of the broker himself, since the broker started.
     """
 
     queue: str
@@ -95,6 +96,7 @@ class LeaseView(msgspec.Struct, frozen=True):
     held_since: int
     quiet_s: int
     located: int
+    lost: int
 
 
 class StageView(msgspec.Struct, frozen=True):
@@ -227,6 +229,7 @@ def list_leases(broker: BrokerCore) -> list[LeaseView]:
             held_since=lease.held_since,
             quiet_s=silence(lease, broker) // SECOND,
             located=lease.located,
+            lost=lease.lost.count,
         )
         for _, lease in sorted(broker.leases.held.items())
     ]

@@ -163,7 +163,7 @@ class Taking:
             if not numbers:
                 level -= 1
                 continue
-            heads = stock.journal.reading.heads(numbers, DRAW_OCTETS, True)
+            heads = stock.journal.reading.heads(numbers, DRAW_OCTETS)
             count = self._count_drawn(heads, pick)
             if count == 0:
                 return

@@ -10,9 +10,11 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.base.errors import (
     Fault,
     Refused,
+    StorageError,
 )
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
+from entrepot.core.queue.bereaved import load_or_stand_in, record_flaw
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.queue.returns import MOVE_RETRY
 from entrepot.core.records import SCHEDULED_QUEUE
@@ -140,19 +142,30 @@ class ScheduledMessages:
                 early.append(found)
                 after = COMMIT_LOOK
             else:
-                self.fire(found[0], found[1])
+                try:
+                    self.fire(found[0], found[1])
+                except StorageError:  # the disk does not give it now: the others go on
+                    early.append(found)
+                    after = MOVE_RETRY
         for number, deliver_at in early:
             self.dates.add(number, deliver_at, int(self.host.now), self.host.wall, self.host.now)
         self._await_dates(int(after))
 
     def fire(self, number: int, deliver_at: int) -> None:
-        """Send the scheduled message ``number``, whose time has come, and plan its next repetition."""
+        """Send the scheduled message ``number``, whose time has come, and plan its next repetition.
+
+        One whose record rotted is a dead letter. Raises StorageError where the disk does not give it: nothing is done.
+        """
         if number not in self.schedules:
             return
+        message = self.load(number)
         kept = self.schedules.pop(number)
         if kept is not None:
             self.host.memory.release(kept)
-        message = self.host.journal.reading.load(number) if kept is None else kept
+        flaw = record_flaw(message)
+        if flaw:
+            self._bury(message, Refused(f"{flaw}; it was scheduled, and nobody knows for where"))
+            return
         schedule = Schedule(message.need_rare().annotations)
         following = schedule.following(min(deliver_at, int(self.host.wall)))  # earlier when the wall clock was put back
         self.host.journal.parts.touch(number)  # before anything is written: what it becomes is the commit's, too
@@ -162,6 +175,16 @@ class ScheduledMessages:
             if following is not None:
                 self._plan_again(message, schedule, following)
             self.host.journal.settle(number, SCHEDULED_QUEUE)
+        finally:
+            self.host.journal.end()
+
+    def _bury(self, message: Message, refusal: Refused) -> None:
+        self.host.journal.parts.touch(int(message.number))
+        self.host.journal.begin()
+        try:
+            announcing.refused_job(self.host.hub, "", refusal)
+            self.letters.bury_product(self.host.ids.renumbered(message), refusal)
+            self.host.journal.settle(message.number, SCHEDULED_QUEUE)
         finally:
             self.host.journal.end()
 
@@ -194,9 +217,9 @@ class ScheduledMessages:
         self._keep(again, schedule.elapses)
 
     def load(self, number: int) -> Message:
-        """Return the scheduled message ``number``."""
+        """Return the scheduled message ``number``; what stands for it where its record rotted. Raises StorageError."""
         kept = self.schedules[number]
-        return self.host.journal.reading.load(number) if kept is None else kept
+        return load_or_stand_in(self.host.journal, [number])[0] if kept is None else kept
 
     def cancel(self, number: int) -> None:
         """Forget the scheduled message ``number``."""

@@ -11,6 +11,7 @@ from entrepot.base.errors import Refused, StorageError
 from entrepot.core import records as register
 from entrepot.core.addressing.routing import Target
 from entrepot.core.ports import Host
+from entrepot.core.queue.bereaved import load_or_stand_in, record_flaw
 from entrepot.core.queue.dead_letters import DeadLetters
 from entrepot.core.scheduling.timed import Alarm
 from entrepot.core.sending.sending import Sending
@@ -111,7 +112,7 @@ class Publishing:
         if queue is None:
             return 0
         heads = host.journal.reading.heads(
-            list(range(run.first, run.first + min(run.count, self.refer_messages))), LOAD_OCTETS, False
+            list(range(run.first, run.first + min(run.count, self.refer_messages))), LOAD_OCTETS
         )
         count = len(heads.sizes)
         if count < self.refer_least:
@@ -135,18 +136,23 @@ class Publishing:
         return target
 
     def _load(self, publication: Publication, run: Run) -> list[Message]:
-        """Return the next staged messages, fewer when they are large."""
+        """Return the next staged messages, fewer when they are large; what stands for one whose record rotted."""
         count = min(run.count, self.load_messages)
         if not self.host.journal.pages:
             return [publication.kept[at] for at in range(count)]
-        return self.host.journal.reading.load_range(list(range(run.first, run.first + count)), LOAD_OCTETS)
+        return load_or_stand_in(self.host.journal, list(range(run.first, run.first + count)), LOAD_OCTETS)
 
     def _send_on(self, publication: Publication, staged: Message, text: str) -> None:
         host = self.host
         message = staged.twin(staged.address)
+        flaw = record_flaw(staged)
         try:
+            if flaw:
+                message.need_rare().identity = host.ids.identity_of(staged)
+                message.address = names.parse(text)[0].name
+                raise Refused(f"{flaw}; it was staged for {text}")
             self.sending.send(message, self._target(publication, text))
-        except Refused as refusal:  # its queue went while the batch was under way: the batch holds all the same
+        except Refused as refusal:  # or its queue went while the batch was under way: the batch holds all the same
             self.letters.bury_unsendable(message, text, refusal)
         if host.journal.pages:
             host.journal.settle(staged.number, register.STAGED_QUEUE)

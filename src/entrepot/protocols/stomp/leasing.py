@@ -329,11 +329,14 @@ class Leasing(Source):
         rare = message.rare
         if reading.flawed == reading.at:
             message = without_body(message, reading.flaw)
+            self._note_lost(reading)
         elif rare is not None and rare.large_id != 0:
             measurement = self.writing.measure(message)
             if measurement is not None:
                 self._look_at(reading, message, measurement)
                 return False
+            if self.session.broker.journal.overflow.flaw(message):
+                self._note_lost(reading)
         headers = {
             "subscription": reading.identity,
             "position": str(reading.at),
@@ -342,6 +345,12 @@ class Leasing(Source):
         reading.at += 1
         self.writing.write_message(message, headers)
         return True
+
+    def _note_lost(self, reading: Reading) -> None:
+        """The large body at this position is not there any more: what settles it will leave a dead letter."""
+        journal = self.session.broker.journal
+        if journal.pages:
+            reading.lease.lost.mark(journal, [reading.at])
 
     def _write_batch(self, reading: Reading, high: int) -> None:
         """Write messages many to a frame; one whose body is on disk for its length is a frame of its own between."""

@@ -8,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entrepot.core.leases.lease_records import (
+    LOST_BLOCK,
     ClaimRecord,
     LeaseRecord,
+    LostRecord,
     claim_key,
     decode_claim,
     decode_lease,
+    decode_lost,
     encode,
     lease_key,
 )
@@ -28,6 +31,8 @@ def test_what_was_written_is_read(queue: int, group: str, epoch: int, numbers: l
     claim = ClaimRecord(queue, group, epoch, numbers)
     assert decode_lease(encode(lease)) == lease
     assert decode_claim(encode(claim)) == claim
+    lost = LostRecord(queue, group, epoch, bytes(LOST_BLOCK // 8))
+    assert decode_lost(encode(lost)) == lost
 
 
 def test_a_lease_of_an_older_version_has_the_defaults() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.base.errors import StorageError
+from entrepot.base.errors import StorageError, TransactionError
 from entrepot.core.queue.bereaved import DEAD_CAUSE
 from entrepot.core.transactions.carrying import Work
 from entrepot.core.transactions.transaction import Transaction
@@ -174,6 +174,32 @@ def test_a_record_that_rotted_is_a_dead_letter_and_the_branch_ends(how: str, bod
     assert len(letters) == lost
     for letter in letters:
         assert "fails its checksum" in letter.message.rare.annotations[DEAD_CAUSE]
+
+
+def test_a_branch_that_is_said_again_is_the_same_though_a_record_of_it_rotted() -> None:
+    rig = Rig()
+
+    def said(*, last: str) -> Transaction:
+        transaction = Transaction("x")
+        for number in (0, 1, 2):
+            identity = last if number == 2 else f"id-{number}"
+            message = rig.message(f"sent-{number}", "out", identity=identity)
+            transaction.send(message, rig.broker.target(parse("out")))
+        return transaction
+
+    branches = rig.broker.branches
+    branches.prepare(said(last="id-2"), KEY)
+    rig.turn()
+    rig.restart("kill")
+    rot(rig, "sent-1")
+    branches = rig.broker.branches
+    with pytest.raises(TransactionError, match="with other work"):
+        branches.prepare(said(last="another"), KEY)
+    with pytest.raises(TransactionError, match="with other work"):
+        branches.prepare(Transaction("x"), KEY)
+    branches.prepare(said(last="id-2"), KEY)
+    assert branches.commit(KEY) is None
+    assert rig.bodies("out") == ["sent-0", "sent-2"]
 
 
 def rot(rig: Rig, body: str) -> None:

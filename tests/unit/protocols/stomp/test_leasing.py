@@ -187,11 +187,15 @@ def test_a_damaged_record_among_many_is_shown_without_its_body_and_the_others_as
     reader = attached(rig)
     lease = next(iter(rig.broker.leases.held.values()))
     damage(rig, lease.numbers[700])
-    read, others = spread(reader.ask("READ", **ORDERS, epoch="1", form="batch", receipt="r"))
+    found = reader.ask("READ", **ORDERS, epoch="1", form="batch", receipt="r")
+    assert "RECEIPT" not in kinds(found), "that it was shown so is not on disk yet"
+    rig.turn()
+    read, others = spread(found + reader.hear())
     assert read.positions == list(range(1200))
     assert [body[:4] for body in read.bodies] == [b"" if number == 700 else b"%04d" % number for number in range(1200)]
     assert "fails its checksum" in headers_of(read.headers[700])["dlqDeliveryFailureCause"]
     assert [frame.command for frame in others] == ["RECEIPT"]
+    assert [position for position in range(1200) if lease.lost.has(position)] == [700]
 
 
 def damage(rig: Rig, number: int) -> None:

@@ -135,8 +135,11 @@ def test_a_browser_shows_what_is_left(harm: Harm) -> None:
     assert rig.queue("q").count == 3, "looking changes nothing"
 
 
+@pytest.mark.parametrize("restart", ["", "kill", "crash"])
+@pytest.mark.parametrize("form", ["message", "batch"])
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_range_has_every_position_and_a_dead_letter_of_the_lost_one(harm: Harm) -> None:
+def test_a_range_has_every_position_and_a_dead_letter_of_the_lost_one(harm: Harm, form: str, restart: str) -> None:
+    """After a restart too, which forgets what was found out; its reader settles without another look."""
     rig = Rig()
     client = Client(rig)
     harmed(rig, lambda rig, name: None)
@@ -145,17 +148,33 @@ def test_a_range_has_every_position_and_a_dead_letter_of_the_lost_one(harm: Harm
     assert rig.disk is not None
     (blob,) = rig.disk.blobs()
     harm(rig, f"{blob}.blob")
-    found = client.ask("READ", queue="/queue/q", group="g", epoch="1", receipt="c")
+    found = client.ask("READ", queue="/queue/q", group="g", epoch="1", form=form, receipt="c")
     if harm is flip:
         assert client.session.closing
         client.cut()
         client = Client(rig)
         client.ask("ATTACH", queue="/queue/q", group="g", receipt="a")
-        found = client.ask("READ", queue="/queue/q", group="g", epoch="2", receipt="c")
-    assert bodies(found) == [b"before", b"", b"behind"]
-    assert found[1].headers["entrepotBodyLost"] == str(len(BODY))
+        found = client.ask("READ", queue="/queue/q", group="g", epoch="2", form=form, receipt="c")
+    assert found[-1].command == "RECEIPT"
+    (shown,) = [frame for frame in found if frame.headers.get("entrepotBodyLost") == str(len(BODY))]
+    assert (shown.headers["position"], shown.body) == ("1", b"")
+    if form == "message":
+        assert bodies(found) == [b"before", b"", b"behind"]
     epoch = "2" if harm is flip else "1"
-    client.ask("SETTLE", queue="/queue/q", group="g", epoch=epoch, end="3", receipt="d")
+    if restart:
+        rig.restart(restart)
+        client = Client(rig)
+    settled = client.ask("SETTLE", queue="/queue/q", group="g", epoch=epoch, end="3", receipt="d")
+    assert settled[0].headers["settled"] == "3"
+    if restart and harm is flip:
+        first = Client(rig)
+        first.subscribe("/queue/ActiveMQ.DLQ", ack="client-individual")
+        assert first.session.closing, "who asks for the letter finds out that its body is still damaged"
+        first.cut()
+        other = Client(rig)
+        assert bodies(other.subscribe("/queue/ActiveMQ.DLQ", ack="client-individual")) == []
+        rig.wait(1)
+        other.cut()
     letter_of(rig)
     assert rig.disk.blobs() == []
 
