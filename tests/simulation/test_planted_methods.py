@@ -18,7 +18,7 @@ FOUND: Final = {  # what is not found at once, by a seed that is tried before al
     "a driver publishes what it offered, not what was decided": 68,
     "a large commit is seen before all of it is stored": 129,
     "a branch that is rolled back counts no tries": 7,
-    "a branch that was promised is forgotten by a crash": 7,
+    "a branch that was promised is forgotten by a crash": 31,
     "a broker forgets the bound of a lease": 33,
     "a broker that is back is asked in an epoch that is over": 3,
     "a broker that stops hands out what comes back": 47,
