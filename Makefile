@@ -26,6 +26,9 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check --quiet
 CONSTRAINTS := requirements/constraints.txt
 STAMPS := $(VENV)/stamps
+# Images of containers often set this. A run starts thousands of processes, and each would compile what is not native
+# again: a broker starts in 0.14 s of processor time instead of 0.31, and tests are collected in 6 s instead of 27.
+unexport PYTHONDONTWRITEBYTECODE
 # Programs run on the compiled build where there is one; without a compiler build/compiled is a plain copy.
 COMPILED := PYTHONPATH=$(CURDIR)/build/compiled
 

@@ -28,24 +28,26 @@ IMPORTING: Final = ("tests/unit", "tests/simulation")
 
 
 class Group(NamedTuple):
-    """Modules of one folder that are tried together, as paths below `src/entrepot`."""
+    """Modules of one folder that are tried together."""
 
-    modules: list[str]
+    folder: str
+    names: str
+    """Of modules in it, or ``*``: all there that have no test."""
     by: list[str]
     why: str
+
+    @property
+    def modules(self) -> list[str]:
+        """Return the modules as paths below `src/entrepot`; which have no test is found out when it is asked for."""
+        if self.names == EVERY:
+            return sorted(path for path in without_a_test() if str(Path(path).parent) == self.folder)
+        return [path_of(self.folder, name) for name in self.names.split()]
 
 
 def groups() -> list[Group]:
     """Return what the list says."""
     found = tomllib.loads(RECORD.read_text())["group"]
-    return [Group(named(each["in"], each["modules"]), each["by"], each["why"]) for each in found]
-
-
-def named(folder: str, modules: str) -> list[str]:
-    """Return the paths of what an entry names; ``*`` is all in its folder that has no test."""
-    if modules == EVERY:
-        return sorted(path for path in without_a_test() if str(Path(path).parent) == folder)
-    return [path_of(folder, name) for name in modules.split()]
+    return [Group(each["in"], each["modules"], each["by"], each["why"]) for each in found]
 
 
 def path_of(folder: str, name: str) -> str:

@@ -27,7 +27,7 @@ TESTED: Final = ("src", "tests", "bench", "demo", "docs", "tools", "pyproject.to
 # Of the plain run where there is a compiled one: ten times slower there, and nothing new.
 HUNTS: Final = ("planted", "callers", "carried", "cluster_worlds", "networks", "seeds", "determinism")
 # Of sources and pages, which are the same in both.
-READERS: Final = ("test_structure", "test_tutorials", "base/test_log_events")
+READERS: Final = ("test_decided", "test_mirrored", "test_structure", "test_tutorials", "base/test_log_events")
 EXAMPLES: Final = "25"  # of a property on the plain build where there is a compiled run, which takes 100
 LEFT_OUT: Final = (
     "interop",

@@ -7,13 +7,13 @@ the ``broker.xml`` that is written here. What a test wants in that file beyond t
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
 import maven
 from classic import free_port
 from java_broker import HOST, JavaBroker
+from java_clients import compiled
 
 VERSION: Final = "2.42.0"
 ARTIFACTS: Final = tuple(
@@ -89,15 +89,9 @@ def unavailable() -> str:
 
 
 def class_path() -> str:
-    """Return where broker and program are; compiles the program when it is older than its source."""
+    """Return where broker and program are; compiles the program the first time."""
     jars = maven.jars(*ARTIFACTS)
-    classes = maven.CACHE / "artemis-classes"
-    compiled = classes / "Artemis.class"
-    if not compiled.exists() or compiled.stat().st_mtime < SOURCE.stat().st_mtime:
-        classes.mkdir(parents=True, exist_ok=True)
-        command = ["javac", "-nowarn", "-cp", f"{jars}/*", "-d", str(classes), str(SOURCE)]
-        subprocess.run(command, check=True, timeout=120)
-    return f"{classes}:{jars}/*"
+    return f"{compiled({SOURCE.name: SOURCE.read_text()}, f'{jars}/*')}:{jars}/*"
 
 
 class Artemis(JavaBroker):
@@ -152,5 +146,6 @@ class Artemis(JavaBroker):
         return f"tcp://{HOST}:{self.port}"
 
     def start(self) -> Artemis:
+        self.led(class_path(), Artemis)
         self.run("-cp", class_path(), "Artemis", str(self.home / "broker.xml"), *self.users)
         return self

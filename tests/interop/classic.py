@@ -136,8 +136,16 @@ class Classic(JavaBroker):
     def start(self) -> Classic:
         places = [f"-Dactivemq.{place}={self.home}" for place in ("home", "base", "conf", "data")]
         main = ["org.apache.activemq.console.Main", "start", f"xbean:{(self.home / 'activemq.xml').as_uri()}"]
-        self.run(*self.java, "-cp", ":".join(self.jars), *places, *main)
+        path = ":".join(self.jars)
+        self.led(path, self._like)
+        self.run(*self.java, "-cp", path, *places, *main)
         return self
+
+    def _like(self, home: Path) -> Classic:
+        """Return a plain one that is made of the same."""
+        made = Classic(home)
+        made.jars = self.jars
+        return made
 
     def _greets(self, link: socket.socket) -> bool:
         return link.recv(16)[4:13] == b"\x01ActiveMQ"

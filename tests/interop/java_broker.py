@@ -5,9 +5,13 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self
+
+import shared_classes
 
 HOST: Final = "127.0.0.1"
 READY_PATIENCE_S: Final = 60.0
@@ -24,14 +28,35 @@ class JavaBroker:
         self.port = port
         self.host = HOST
         self.prefix: list[str] = []  # of the command that starts it
+        self.sharing: list[str] = []  # options by which it makes an archive of its classes
         self.process: subprocess.Popen[bytes] | None = None
 
     def run(self, *arguments: str) -> None:
-        """Start Java with ``arguments``, its output in the file ``log``."""
+        """Start Java with ``arguments``, ``-cp`` among them, its output in the file ``log``."""
+        options = self.sharing or shared_classes.taken(arguments[arguments.index("-cp") + 1])
+        command = [*self.prefix, *JAVA, *options, *arguments]
         with (self.home / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.prefix, *JAVA, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home
-            )
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.home)
+
+    def led(self, class_path: str, make: Callable[[Path], JavaBroker]) -> None:
+        """Have another broker, which ``make`` makes, load the classes that this one will need, if none did before.
+
+        Which one may not be killed then, for the archive is written at its end.
+        """
+        if self.sharing:
+            return
+        with shared_classes.made(class_path) as making, tempfile.TemporaryDirectory() as home:
+            if making:
+                first = make(Path(home))
+                first.sharing = making
+                try:
+                    first.start().await_ready().stop()
+                finally:
+                    first.kill()
+
+    def start(self) -> Self:
+        """Start it, and return at once."""
+        raise NotImplementedError
 
     def await_ready(self) -> Self:
         """Wait until it takes connections."""

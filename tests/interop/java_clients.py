@@ -7,12 +7,12 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import classic
+import shared_classes
 
 SOURCES: Final = Path(__file__).with_name("java")
-CACHE: Final = Path(__file__).resolve().parents[2] / "build" / "java"
 NEEDED: Final = (
     "activemq-client.jar",
     "activemq-openwire-legacy.jar",
@@ -58,31 +58,34 @@ class Program:
 def run(command: list[str], env: dict[str, str] | None = None) -> str:
     """Return what a program printed that ended well; ``env``: more of its environment."""
     environment = {**os.environ, **(env or {})}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
+    done = finished(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=environment)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
 
+def finished(command: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program that ends by itself, as `subprocess.run` does, with the classes that one before it loaded."""
+    java, *arguments = command
+    class_path = command[command.index("-cp") + 1]
+    with shared_classes.made(class_path) as making:
+        return subprocess.run([java, *(making or shared_classes.taken(class_path)), *arguments], **how)
+
+
 def compiled(sources: dict[str, str], libraries: str) -> Path:
-    """Return a directory with the classes of ``sources``: compiled once (3 s), then taken from ``build/java``."""
-    made_of: list[object] = [sources]
-    for each in (shutil.which("javac") or "", *libraries.split(":")):
-        file = Path(each).resolve()  # what Maven fetched is a directory that is named by the versions in it
-        made_of.append((str(file), file.is_file() and file.stat().st_mtime_ns))
+    """Return a jar with the classes of ``sources``: compiled once (3 s), then taken from ``build/java``."""
+    made_of = [sources, *shared_classes.stamped(libraries)]
     key = hashlib.sha256(repr(made_of).encode()).hexdigest()[:16]
-    place = CACHE / key
-    if place.is_dir():
+    place = shared_classes.CACHE / f"{key}.jar"
+    if place.is_file():
         return place
-    work = CACHE / f"{key}.{os.getpid()}"
+    work = shared_classes.CACHE / f"{key}.{os.getpid()}"
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
+    (work / "classes").mkdir(parents=True)
     for name, text in sources.items():
         (work / name).write_text(text)
-    command = ["javac", "-nowarn", "-cp", libraries, "-d", str(work), *(str(work / name) for name in sources)]
-    subprocess.run(command, check=True, timeout=120)
-    try:
-        work.rename(place)
-    except OSError:  # another worker was quicker
-        assert place.is_dir()
-        shutil.rmtree(work)
+    command = ["javac", "-nowarn", "-cp", libraries, "-d", str(work / "classes")]
+    subprocess.run([*command, *(str(work / name) for name in sources)], check=True, timeout=120)
+    made = shutil.make_archive(str(work / "classes"), "zip", work / "classes")  # Java archives no classes of folders
+    Path(made).rename(place)  # as good as that of another worker, if one was quicker
+    shutil.rmtree(work)
     return place

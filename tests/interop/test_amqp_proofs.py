@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -31,7 +30,7 @@ TYPES: Final = (
 
 def _configuration(home: Path, port: int) -> Path:
     """Write what an instance of Artemis has for users with SCRAM; the keys are made by Artemis' own tool."""
-    made = subprocess.run(
+    made = java_clients.finished(
         ["java", "-cp", artemis.class_path(), f"{MODULE}PropertiesLoginModule", "ann", "geh=eim,x"],
         capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip

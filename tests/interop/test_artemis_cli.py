@@ -21,6 +21,7 @@ import ours
 import pytest
 import recorded
 from click.testing import CliRunner, Result
+from java_clients import finished
 
 from entrepot.cli.main import cli as main
 
@@ -121,7 +122,7 @@ class Cli:
         words = command[:2] if command[1][:2] != "--" else command[:1]
         whole = [*jvm, "org.apache.activemq.artemis.cli.Artemis", *words]
         whole += [*self._where(words), *command[len(words) :]]
-        done = subprocess.run(
+        done = finished(
             whole, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=self._home,
             stdin=subprocess.DEVNULL, env={**os.environ, "HOME": str(self._home)},
         )  # fmt: skip

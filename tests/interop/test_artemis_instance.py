@@ -6,7 +6,6 @@ import base64
 import json
 import shutil
 import ssl
-import subprocess
 import urllib.error
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ pytest.importorskip("cryptography")
 
 import maven
 from classic import free_port
+from java_clients import finished
 
 from shell.certificates import PASSWORD, Certificates
 from shell.consoles import Process, until
@@ -53,11 +53,11 @@ class Instance:
         self.folder = folder
         home = folder / "home"
         home.mkdir()
-        command = ["java", f"-Dartemis.home={home}", "-cp", f"{maven.jars(COMMAND)}/*"]
+        command = ["java", "-XX:TieredStopAtLevel=1", f"-Dartemis.home={home}", "-cp", f"{maven.jars(COMMAND)}/*"]
         command += ["org.apache.activemq.artemis.cli.Artemis", "create", str(self.etc.parent), "--no-autotune"]
         command += ["--user", "admin", "--password", "opensesame", "--require-login", "--http-port", str(self.http)]
         command += ["--default-port", str(free_port()), *FEW, *options]
-        subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)
+        finished(command, check=True, capture_output=True, timeout=PATIENCE_S)
 
     def run(self, file: str) -> Process:
         return Process(self.folder, "broker", "run", str(self.etc / file))

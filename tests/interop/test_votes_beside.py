@@ -13,6 +13,8 @@ from typing import Final
 
 import artemis
 import pytest
+import shared_classes
+from java_broker import JAVA
 
 from pairs import Connection, until
 from voters import Machines
@@ -94,7 +96,9 @@ class Cluster:
         )
         own = f'<connectors><connector name="self">tcp://{host}:{PORT}</connector></connectors>'
         (folder / "broker.xml").write_text(text.replace(own, ""))
-        self._run(name, ["java", "-Xmx256M", "-cp", artemis.class_path(), "Artemis", str(folder / "broker.xml")])
+        path = artemis.class_path()
+        java = [*JAVA, *shared_classes.taken(path), "-cp", path]
+        self._run(name, [*java, "Artemis", str(folder / "broker.xml")])
 
     def serves(self, name: str) -> bool:
         try:

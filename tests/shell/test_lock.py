@@ -13,7 +13,16 @@ from daemon import PATIENCE, Daemon
 
 from entrepot.base.errors import StoreLocked
 from entrepot.io.disk import Disk
-from entrepot.io.lock import DirectoryLock
+from entrepot.io.lock import DirectoryLock, is_held
+
+
+def test_who_looks_sees_whether_it_is_held_and_takes_nothing(tmp_path: Path) -> None:
+    assert not is_held(tmp_path / "nothing")
+    held = DirectoryLock(tmp_path, "first")
+    assert is_held(tmp_path)
+    held.release()
+    assert not is_held(tmp_path)
+    DirectoryLock(tmp_path, "second").release()
 
 
 def test_a_removed_lock_keeps_the_second_out(tmp_path: Path) -> None:

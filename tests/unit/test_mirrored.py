@@ -15,7 +15,7 @@ def test_the_list_has_little_that_is_tested_or_gone() -> None:
     assert len(before) - len(after) <= STALE_MAX, "well done: run `python tests/mirrored.py`"
 
 
-@pytest.mark.parametrize("group", groups(), ids=lambda group: (*group.modules, "nothing")[0])
+@pytest.mark.parametrize("group", groups(), ids=lambda group: f"{group.folder}/{(*group.names.split(), 'nothing')[0]}")
 def test_what_is_said_to_test_a_module_is_there_and_loads_it(group: Group) -> None:
     assert group.modules, "all of it is tested or gone: take the group out"
     assert len(group.why) > 20

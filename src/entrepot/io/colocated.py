@@ -29,6 +29,7 @@ from entrepot.ha.lease import decode
 from entrepot.io.children import Pauses, end
 from entrepot.io.hosted_copies import folder_of, prepared, remembered
 from entrepot.io.leases import LOCK, RECORD_OCTETS, now
+from entrepot.io.lock import is_held
 from entrepot.io.turns import Turn
 
 OPTION: Final = "--backup-of"
@@ -39,6 +40,7 @@ SETTLED: Final = 60.0  # s after which one that dies was well
 STARTING: Final = 1.5  # s in which one that cannot start has ended: its file is read and its lock looked at
 DEATHS_MAX: Final = 5
 ENDING: Final = 10.0  # s that it has to end by itself: it may serve
+LEFT_LOOK: Final = 0.1  # s between two looks whether what ends has left its directory
 AGAIN: Final = REFUSED_FOR / SECOND  # s between two looks whether all that was hosted runs
 LOOK_PATIENCE: Final = 5.0  # s for a look at a store; one on a file server that is gone takes for ever
 
@@ -189,11 +191,23 @@ class Housing:
         refused, why = True, ""
         try:
             why = await looked(partial(self._unfit, hosted))
+            if not why and hosted.copy is not None:
+                await self._left(folder_of(Path(self._own), hosted.copy))
             if not why:
                 refused, why = await self._run(hosted)
         finally:
             self._tasks.pop(hosted, None)
             self.run(partial(self.backups.ended, hosted, why or "this broker ends", refused=refused))
+
+    async def _left(self, folder: Path) -> None:
+        """Wait until nobody has ``folder``, for as long as a backup may take to end.
+
+        That of an earlier process ends with it, and not at once: a node that was killed may be back before.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ENDING):
+                while await aside(partial(is_held, folder)):
+                    await asyncio.sleep(LEFT_LOOK)
 
     async def _run(self, hosted: Hosted) -> tuple[bool, str]:
         """Run it until it ends in order, or is given up. Return whether it should not be tried again, and why."""

@@ -91,6 +91,21 @@ class DirectoryLock:
             os.close(self._descriptors.pop())
 
 
+def is_held(directory: Path) -> bool:
+    """Return whether a process has the data directory; False where there is none, or it cannot be looked at."""
+    try:
+        descriptor = os.open(directory / "LOCK", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in HELD
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _place(state: os.stat_result) -> tuple[int, int]:
     return state.st_dev, state.st_ino
 

@@ -10,6 +10,14 @@ from entrepot.simulation.__main__ import main
 from entrepot.simulation.pairs import PLANTED, Pair
 
 SEEDS = int(os.environ.get("PAIR_SEEDS", "60"))
+SEEDS_MAX = 300
+FOUND = {  # what takes long to find, by a seed that is tried before all others
+    "misses who came and went": 53,
+    "nobody is no news": 56,
+    "release first": 26,
+    "takes a doubt for a yes": 296,
+    "the owner is not named": 89,
+}
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -38,7 +46,10 @@ def test_never_two_epochs_acknowledge(block: int) -> None:
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_bug_is_found(planted: str) -> None:
-    assert any(Pair(seed, planted).run() for seed in range(300)), f"{planted!r} goes unnoticed"
+    seeds = dict.fromkeys([FOUND.get(planted, 0), *range(SEEDS_MAX)])
+    found = next((seed for seed in seeds if Pair(seed, planted).run()), None)
+    assert found is not None, f"{planted!r} goes unnoticed"
+    assert Pair(found).run() == [], f"seed {found} fails without the bug too"
 
 
 def test_a_seed_is_one_history() -> None:
