@@ -43,6 +43,7 @@ MS_MAX: Final = ((1 << 63) - 1) // MICROS  # a time behind that fits no timestam
 INT_MIN: Final = -(1 << 31)
 INT_MAX: Final = (1 << 31) - 1
 DIGITS_MAX: Final = 11  # of a 32-bit number, with its sign
+NEITHER: Final = b"\0 neither lines nor a destination"
 
 
 class Column:
@@ -282,6 +283,8 @@ class Columns:
         self._said: bytes = b""  # destination and header lines of the last rows
         self._named: i64 = 0  # octets of that which are the destination
         self._said_rows: i64 = 0
+        self._lines: bytes = NEITHER  # that ``_said`` was made of, where `add` was given it
+        self._destination: bytes = NEITHER
 
     def add(
         self,
@@ -300,7 +303,12 @@ class Columns:
         self.octets += HEAD_OCTETS + len(lines) + len(body)
         self._add_envelope(priority << 24 | flags << 16 | deliveries, expiration)
         if self.wants_said:
-            self._add_said(destination + lines if self.wants_fields else destination, len(destination))
+            if lines is self._lines and destination is self._destination:  # nearly always those of the row before
+                self._said_rows += 1
+            else:
+                self._add_said(destination + lines if self.wants_fields else destination, len(destination))
+                self._lines = lines
+                self._destination = destination
         self._add_row(position, timestamp)
         if self.id is not None:
             self.id.add(identity)
@@ -378,6 +386,7 @@ class Columns:
             self._end_said()
             self._said = said
             self._named = named
+            self._lines = self._destination = NEITHER
         self._said_rows += 1
 
     def _end_said(self) -> None:
