@@ -64,6 +64,8 @@ class _Reading:
         self._octets = octets
         self._portion = Columns(names)
         self._sent = SENT_FIRST  # messages that are asked for where one cannot be read where it is
+        self._asked = ""  # the receipt of what was asked ahead
+        self._heard: Frame | None = None  # and the answer, if it had to be taken early
 
     def portions(self, at: int, *, direct: bool) -> Iterator[Columns]:
         """Yield what is at ``at`` and behind it."""
@@ -79,6 +81,7 @@ class _Reading:
 
     def _as_sent(self, at: int, high: int) -> Iterator[Columns]:
         portion = self._portion
+        self._hear_ahead()
         for frame in self._wire.messages(self._say(at, high, ranges.FORM)):
             if frame.headers.get("form") == ranges.FORM:
                 portion.add_entries(frame.body)
@@ -92,13 +95,14 @@ class _Reading:
         files = Files()
         try:
             while at < self._high:
-                told = self._told(at) if self._sent < SENT_ALONE else []
-                if not told:
+                told = self._told(at) if self._sent < SENT_ALONE else None
+                if told is None:
                     end = self._following(at, self._high)
                     yield from self._as_sent(at, end)
                     at = end
-                for frame in told:
-                    rows = PlacedRows(frame, files, self._portion, self._octets)
+                else:
+                    rows = PlacedRows(told, files, self._portion, self._octets)
+                    self._ask_ahead(at + rows.count)
                     yield from self._placed(rows, at)
                     at += rows.count
         finally:
@@ -124,14 +128,34 @@ class _Reading:
         self._sent *= 2
         return end
 
-    def _told(self, at: int) -> list[Frame]:
-        """Ask where messages are; a broker that is too old to know what that means tells nothing."""
+    def _ask_ahead(self, at: int) -> None:
+        """Ask where the messages at ``at`` and behind it are: the broker answers while files are read."""
+        if at < self._high:
+            self._asked = self._say(at, self._high, located.FORM)
+
+    def _hear_ahead(self) -> None:
+        """Take the answer to that, if it is still to come: another question would get it."""
+        if self._asked:
+            receipt, self._asked = self._asked, ""
+            self._heard = self._answer(receipt)
+
+    def _told(self, at: int) -> Frame | None:
+        """Return where the messages from ``at`` on are; None: the broker has to send them."""
+        if not self._asked and self._heard is None:
+            self._ask_ahead(at)
+        self._hear_ahead()
+        told, self._heard = self._heard, None
+        return told if told is not None and number(told.headers, "position") == at else None
+
+    def _answer(self, receipt: str) -> Frame | None:
+        """Return what came; a broker that is too old to know what it was asked tells nothing."""
         try:
-            return list(self._wire.messages(self._say(at, self._high, located.FORM)))
+            frames = list(self._wire.messages(receipt))
         except Refused as error:
             if error.code != Refused.code:
                 raise
-            return []
+            return None
+        return frames[0] if frames else None
 
 
 OWN_FIELDS: Final = (
