@@ -14,8 +14,10 @@ import pytest
 
 from entrepot.base.errors import Unreachable
 from entrepot.driver import holding
+from entrepot.driver.arriving import PAUSE, Arriving
 from entrepot.driver.effects import Course, wait
 from entrepot.driver.holding import Holding
+from entrepot.driver.offsets import Offsets
 from unit.driver.test_arrival import PATIENCE, QUIET, Asking
 
 SEEDS = 80
@@ -93,43 +95,56 @@ def hears_nothing(self: Holding) -> str:
     return ""
 
 
-def looks_once(self: Holding, ends: dict[str, int]) -> Course[dict[str, int]]:
+def looks_once(self: Holding, arriving: Arriving, start: Offsets, most: int) -> Course[None]:
     yield from wait(self.query.arrival_ms / 1000)
-    return (yield from self._ends())
+    self.targets = yield from self._ends()
+    self._arriving = None
 
 
-def never_gives_up(self: Holding, ends: dict[str, int]) -> Course[dict[str, int]]:
-    quiet = self.query.arrival_ms / 1000
-    since = self._clock()
-    while (left := since + quiet - self._clock()) > 0 or self._away():
-        yield from wait(max(holding.RETRY, min(left, holding.ARRIVAL_LOOK)))
-        found = yield from self._ends()
-        if found != ends or self._away():
-            ends, since = found, self._clock()
-    return ends
+def never_gives_up(self: Holding, arriving: Arriving, start: Offsets, most: int) -> Course[None]:
+    try:
+        yield from gather(self, arriving, start, most)
+    except Unreachable:
+        arriving.stuck = False
+        yield from wait(holding.RETRY)
 
 
-def counts_from_the_first_look(self: Holding, ends: dict[str, int]) -> Course[dict[str, int]]:
-    """Waits for the bridge, and not for what it brings then."""
+def waits_for_the_bridge(self: Holding, arriving: Arriving, start: Offsets, most: int) -> Course[None]:
+    """Waits for it, and not for what it brings then."""
     while self._away():
         if self._clock() > PATIENCE + self.started:  # type: ignore[attr-defined]
+            arriving.stuck = True
             raise Unreachable("away", remedy="")
         yield from wait(holding.RETRY)
-    return (yield from self._ends())
+    self.targets = yield from self._ends()
+    self._arriving = None
 
 
-PLANTED: dict[str, tuple[str, Callable[..., object]]] = {
-    "what the broker says of its bridges is not heard": ("_away", hears_nothing),
-    "it looks once, whatever is away": ("_arrived", looks_once),
-    "it waits for a bridge for ever": ("_arrived", never_gives_up),
-    "it does not wait for what a bridge brings": ("_arrived", counts_from_the_first_look),
+def at_the_first_pause(self: Arriving, now: float, quiet: float) -> bool:
+    return now - self._quiet >= PAUSE
+
+
+def whatever_is_away(self: Arriving, ends: dict[str, int], now: float, *, away: bool) -> None:
+    noted(self, ends, now, away=False)
+
+
+gather = Holding._gather
+noted = Arriving.note
+
+PLANTED: dict[str, tuple[type, str, Callable[..., object]]] = {
+    "what the broker says of its bridges is not heard": (Holding, "_away", hears_nothing),
+    "it looks once, whatever is away": (Holding, "_gather", looks_once),
+    "it waits for a bridge for ever": (Holding, "_gather", never_gives_up),
+    "it does not wait for what a bridge brings": (Holding, "_gather", waits_for_the_bridge),
+    "a pause is the end": (Arriving, "is_all", at_the_first_pause),
+    "a bridge that is away is quiet": (Arriving, "note", whatever_is_away),
 }
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, replacement = PLANTED[name]
-    monkeypatch.setattr(Holding, owner, replacement)
+    owner, method, replacement = PLANTED[name]
+    monkeypatch.setattr(owner, method, replacement)
     monkeypatch.setattr(Holding, "started", 0.0, raising=False)
     found = [seed for seed in range(1, SEEDS + 1) if _trouble(seed)]
     assert found, f"{SEEDS} worlds did not find: {name}"

@@ -21,6 +21,7 @@ import msgspec
 
 from entrepot.base.errors import Unreachable
 from entrepot.driver import offsets as positions
+from entrepot.driver.arriving import LOOK, Arriving
 from entrepot.driver.effects import Clock, Course, wait
 from entrepot.driver.offsets import Offsets
 from entrepot.driver.planning import Range, shares, split
@@ -33,7 +34,6 @@ SELECTOR_WAIT_MS: Final = 2_000  # AvailableNow: a selector needs time to find t
 NO_LIMIT: Final = 1 << 40
 NO_END: Final = (1 << 63) - 1
 RETRY: Final = 0.05  # s
-ARRIVAL_LOOK: Final = 0.1  # s between two looks whether something came
 
 T = TypeVar("T")
 
@@ -70,6 +70,7 @@ class Holding:
         self.source = positions.source_name(query.subject.destination, query.subject.subscription)
         self.shards = Shards(query.subject, query.reach, clock, self._starting, query.scope)
         self.targets: dict[str, int] | None = None  # AvailableNow: where each shard ends
+        self._arriving: Arriving | None = None  # AvailableNow of a reader that is demand: more is on its way
         self._clock = clock
         self._begin, self._new_lease = positions.parse_start(query.starting, self.source)
         self._latest = self._new_lease.get("from") == positions.LATEST
@@ -101,13 +102,15 @@ class Holding:
             yield from self._expect_targets()
             failure = Unreachable("no broker of the url answers", remedy="start one; see failoverTimeout")
             try:
-                moved = yield from self._take(start, budget, settle)
+                moved = yield from self._next(start, budget, settle)
                 if moved is not None:
                     self._running = True
                     return start.moved(moved, self._firsts()).without(self.shards.gone)
             except QueueGone:
                 continue  # it is forgotten: the others go on
             except Unreachable as error:
+                if self._arriving is not None and self._arriving.stuck:
+                    raise
                 failure = error
             if self.shards.live():
                 continue  # one went away in the middle: the others go on
@@ -208,13 +211,17 @@ class Holding:
     def _set_targets(self) -> Course[None]:
         self._unprepared = False
         yield from self.shards.meet()
-        targets = yield from self._past_the_gone(self._ends)
+        there = yield from self._past_the_gone(self._ends)
         if self.query.subject.demand:
-            targets = yield from self._arrived(targets)
+            self._arriving = Arriving(there, self._clock())
+        self.targets = self._wanted(there)
+
+    def _wanted(self, there: dict[str, int]) -> dict[str, int]:
+        """Return up to where what is there is wanted; of brokers that the query does not name nothing is."""
         ends = self.query.ends
-        if ends is not None:  # of the others nothing is wanted, so nobody waits for them
-            targets = {broker: min(end, ends[broker]) for broker, end in targets.items() if broker in ends}
-        self.targets = targets
+        if ends is None:
+            return there
+        return {broker: min(end, ends[broker]) for broker, end in there.items() if broker in ends}
 
     def _ends(self) -> Course[dict[str, int]]:
         """Return where what is there ends on each shard that answers."""
@@ -224,25 +231,36 @@ class Holding:
             ends[shard.key] = shard.ledger.tail + shard.ledger.more
         return ends
 
-    def _arrived(self, ends: dict[str, int]) -> Course[dict[str, int]]:
-        """Return `_ends` when nothing has come for a while: the first claim was the demand that bridges heard of.
+    def _gather(self, arriving: Arriving, start: Offsets, most: int) -> Course[None]:
+        """Wait for a batch of what bridges bring, or until all has come; set the targets.
 
-        A broker that a bridge does not reach is waited for: nobody knows what it has. Raises Unreachable.
+        The first claim was the demand that they heard of. A broker that a bridge does not reach is waited for: nobody
+        knows what it has. Raises Unreachable.
         """
-        quiet = self.query.arrival_ms / 1000
-        since = self._clock()
-        until = since + self.query.reach.patience
-        while (left := since + quiet - self._clock()) > 0 or self._away():
-            if self._away() and self._clock() > until:
+        begun = self._clock()
+        while True:
+            ends = yield from self._past_the_gone(self._ends)
+            now = self._clock()
+            away = self._away()
+            arriving.note(ends, now, away=bool(away))
+            self.targets = self._wanted(ends)
+            if arriving.is_all(now, self.query.arrival_ms / 1000):
+                self._arriving = None
+                return
+            if arriving.is_batch(self._behind(start), most, now, begun):
+                return
+            if away and now - begun > self.query.reach.patience:
+                arriving.stuck = True
                 raise Unreachable(
-                    f"what the brokers of the url are to bring cannot come: the other end of {self._away()} is away",
+                    f"what the brokers of the url are to bring cannot come: the other end of {away} is away",
                     remedy="`entrepot bridge list` says why; demand=false takes what is here already",
                 )
-            yield from wait(max(RETRY, min(left, ARRIVAL_LOOK)))
-            found = yield from self._past_the_gone(self._ends)
-            if found != ends or self._away():
-                ends, since = found, self._clock()
-        return ends
+            yield from wait(LOOK)
+
+    def _behind(self, start: Offsets) -> int:
+        """Return how many messages there are behind ``start``, up to the targets."""
+        every, targets = self.shards.all, self.targets or {}
+        return sum(max(0, end - self._low(every[key], start)) for key, end in targets.items() if key in every)
 
     def _away(self) -> str:
         """Return what brokers told of their connectors with the last claim."""
@@ -255,6 +273,17 @@ class Holding:
                 yield from self.shards.need(key)
             except QueueGone:
                 self.targets = {other: end for other, end in (self.targets or {}).items() if other != key}
+
+    def _next(self, start: Offsets, budget: int | None, settle: bool) -> Course[dict[str, int] | None]:
+        """Do as `_take`; where bridges bring what there is, wait until that is something, or all has come."""
+        while True:
+            arriving = self._arriving
+            if arriving is not None:
+                yield from self._gather(arriving, start, NO_LIMIT if budget is None else budget)
+            moved = yield from self._take(start, budget, settle)
+            if self._arriving is None or moved is None or self._any(start, moved):
+                return moved
+            self._arriving.note_vain()
 
     def _take(self, start: Offsets, budget: int | None, settle: bool) -> Course[dict[str, int] | None]:
         """Return how far each shard was claimed, None when none of them is there."""
@@ -313,7 +342,7 @@ class Holding:
                 return True
             if now >= until:
                 return False
-            yield from wait(min(until - now, due - now, ARRIVAL_LOOK))
+            yield from wait(min(until - now, due - now, LOOK))
 
     def _any(self, start: Offsets, moved: Mapping[str, int]) -> bool:
         return any(end > self._low(self.shards.all[key], start) for key, end in moved.items())
