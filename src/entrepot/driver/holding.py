@@ -214,14 +214,7 @@ class Holding:
         there = yield from self._past_the_gone(self._ends)
         if self.query.subject.demand:
             self._arriving = Arriving(there, self._clock())
-        self.targets = self._wanted(there)
-
-    def _wanted(self, there: dict[str, int]) -> dict[str, int]:
-        """Return up to where what is there is wanted; of brokers that the query does not name nothing is."""
-        ends = self.query.ends
-        if ends is None:
-            return there
-        return {broker: min(end, ends[broker]) for broker, end in there.items() if broker in ends}
+        self.targets = _wanted(self.query, there)
 
     def _ends(self) -> Course[dict[str, int]]:
         """Return where what is there ends on each shard that answers."""
@@ -243,11 +236,13 @@ class Holding:
             now = self._clock()
             away = self._away()
             arriving.note(ends, now, away=bool(away))
-            self.targets = self._wanted(ends)
+            self.targets = _wanted(self.query, ends)
             if arriving.is_all(now, self.query.arrival_ms / 1000):
                 self._arriving = None
                 return
-            if arriving.is_batch(self._behind(start), most, now, begun):
+            every = self.shards.all
+            counts = (end - self._low(every[key], start) for key, end in self.targets.items() if key in every)
+            if arriving.is_batch(sum(max(0, count) for count in counts), most, now, begun):
                 return
             if away and now - begun > self.query.reach.patience:
                 arriving.stuck = True
@@ -256,11 +251,6 @@ class Holding:
                     remedy="`entrepot bridge list` says why; demand=false takes what is here already",
                 )
             yield from wait(LOOK)
-
-    def _behind(self, start: Offsets) -> int:
-        """Return how many messages there are behind ``start``, up to the targets."""
-        every, targets = self.shards.all, self.targets or {}
-        return sum(max(0, end - self._low(every[key], start)) for key, end in targets.items() if key in every)
 
     def _away(self) -> str:
         """Return what brokers told of their connectors with the last claim."""
@@ -416,6 +406,14 @@ class Holding:
             if left <= 0 or len(ready) == len(live):
                 return False
             yield from wait(left, [shard.line for shard in live if shard.live])
+
+
+def _wanted(query: Query, there: dict[str, int]) -> dict[str, int]:
+    """Return up to where what is there is wanted; of brokers that the query does not name nothing is."""
+    ends = query.ends
+    if ends is None:
+        return there
+    return {broker: min(end, ends[broker]) for broker, end in there.items() if broker in ends}
 
 
 class _Octets:
