@@ -70,10 +70,10 @@ class LostRecords:
             if not self.has(position):
                 shown.append(position)
                 self._tell(position, message, flaw)
-        self.mark(journal, shown)
+        self.note_shown(journal, shown)
         return found
 
-    def mark(self, journal: JournalCore, positions: list[int]) -> None:
+    def note_shown(self, journal: JournalCore, positions: list[int]) -> None:
         """Remember that its reader is shown ``positions`` without a body. Raises StorageError."""
         changed: dict[int, None] = {}
         for position in positions:

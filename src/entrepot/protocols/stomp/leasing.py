@@ -350,7 +350,7 @@ class Leasing(Source):
         """The large body at this position is not there any more: what settles it will leave a dead letter."""
         journal = self.session.broker.journal
         if journal.pages:
-            reading.lease.lost.mark(journal, [reading.at])
+            reading.lease.lost.note_shown(journal, [reading.at])
 
     def _write_batch(self, reading: Reading, high: int) -> None:
         """Write messages many to a frame; one whose body is on disk for its length is a frame of its own between."""

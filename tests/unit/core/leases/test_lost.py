@@ -161,8 +161,8 @@ def test_a_range_of_many_blocks_is_known_bit_by_bit_after_a_restart() -> None:
     lease = rig.broker.leases.need(parse_one("Q"), "g", create=True)
     lease.claim(rig.journal, lease.attach(rig.journal, None), 0, 10)
     shown = [0, 1, LOST_BLOCK - 1, LOST_BLOCK, 5 * LOST_BLOCK + 7]
-    lease.lost.mark(rig.journal, shown)
-    lease.lost.mark(rig.journal, shown)
+    lease.lost.note_shown(rig.journal, shown)
+    lease.lost.note_shown(rig.journal, shown)
     assert documents(rig)[KIND_LOST] == 3
     rig.restart()
     lease = rig.broker.leases.need(parse_one("Q"), "g", create=False)
