@@ -66,6 +66,8 @@ def run(command: list[str], env: dict[str, str] | None = None) -> str:
 def finished(command: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
     """Run a program that ends by itself, as `subprocess.run` does, with the classes that one before it loaded."""
     java, *arguments = command
+    if "-cp" not in arguments:  # a program of another language
+        return subprocess.run(command, **how)
     class_path = command[command.index("-cp") + 1]
     with shared_classes.made(class_path) as making:
         return subprocess.run([java, *(making or shared_classes.taken(class_path)), *arguments], **how)

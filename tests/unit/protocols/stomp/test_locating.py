@@ -18,7 +18,9 @@ from .test_server import BODY, Client
 class Beside(Client):
     """A client on the broker's machine."""
 
-    beside = True
+    def __init__(self, rig: Rig) -> None:
+        self.beside = True
+        super().__init__(rig)
 
 
 def filled(rig: Rig, count: int) -> None:
