@@ -107,9 +107,11 @@ def test_a_voter_that_lost_its_store_is_admitted_again(start: Start, voters: Vot
     assert "it is new" in there[2].text()
     until(lambda: "had lost its store; all others are there, so it votes again" in _texts(start), "it votes again")
     there[0].kill()  # the majority is the new one and the other
+    renewed = master.facts()["master"]["renewals"]
     producer = Producer([master.port], QUEUE)
     producer.flow(50)
     producer.stop()
+    until(lambda: master.facts()["master"]["renewals"] > renewed, "the lease is renewed")
     assert master.serves()
     assert there[2].stop() == 0
     after = there[2].shown()["entrepot"]
