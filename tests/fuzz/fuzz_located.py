@@ -26,8 +26,7 @@ def recorded(message: Message, deliveries: int = 0) -> bytes:
     frame(record, body.getvalue())
     octets = record.getvalue()
     made = Located()
-    made.name(File("a.seg", 1, 2))
-    made.add(1007, 0, len(octets), deliveries)
+    made.add(made.name(File("a.seg", 1, 2)), 1007, 0, len(octets), deliveries)
     told = made.body()
     return bytes([len(told)]) + told + octets
 

@@ -57,6 +57,11 @@ class Daemon:
         self.port = int(json.loads(self.ports.read_text())["stomp"].rpartition(":")[2])
         return self
 
+    def stay(self) -> Daemon:
+        """Be found at the same port when it is started again."""
+        self.arguments += ["--listen", f"stomp://127.0.0.1:{self.port}"]
+        return self
+
     @property
     def pid(self) -> int:
         assert self.process is not None

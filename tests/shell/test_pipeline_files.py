@@ -11,14 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from entrepot.base.errors import ProtocolViolation
 from entrepot.driver.shard import Piece
-from entrepot.pipeline import claims
+from entrepot.pipeline import claims, leases
 from entrepot.pipeline.blocking import Brokers
 from entrepot.pipeline.leases import read_range
 from entrepot.pipeline.options import READ, Options, read
 from entrepot.pipeline.schema import COLUMNS
 from entrepot.protocols.stomp import located as located_form
 from entrepot.protocols.stomp.columns import Column
+from entrepot.protocols.stomp.frames import Frame
+from entrepot.protocols.stomp.located import Located, Locations
 from shell.daemon import Daemon, Wire
 
 ALL = [column.name for column in COLUMNS]
@@ -26,8 +29,7 @@ ALL = [column.name for column in COLUMNS]
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    running = Daemon(tmp_path).start()
-    running.arguments += ["--listen", f"stomp://127.0.0.1:{running.port}"]
+    running = Daemon(tmp_path).start().stay()
     yield running
     running.stop()
 
@@ -134,3 +136,26 @@ def test_a_broker_that_does_not_know_the_form_is_asked_for_the_messages(
     monkeypatch.setattr(located_form, "FORM", "of the future")
     assert rows(given, piece, direct=True) == sent
     assert located(daemon) == 0
+
+
+@pytest.mark.parametrize("count", [0, 11])
+def test_places_of_what_was_not_asked_for_are_refused(
+    daemon: Daemon, claimed: tuple[Options, Piece], monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    given, piece = claimed
+    answer = leases._Reading._answer
+
+    def another(self: leases._Reading, receipt: str) -> Frame | None:
+        told = answer(self, receipt)
+        assert told is not None
+        rows = Locations(told.body)
+        made = Located()
+        for each in rows.files:
+            made.name(each)
+        for row in (each % 10 for each in range(count)):
+            made.add(rows.file(row), rows.number(row), rows.offset(row), rows.length(row), 0)
+        return Frame(told.command, told.headers, made.body())
+
+    monkeypatch.setattr(leases._Reading, "_answer", another)
+    with pytest.raises(ProtocolViolation, match=f"told the places of {count} messages; 10 are left"):
+        rows(given, Piece(piece.broker, "", piece.epoch, 0, 10), direct=True)

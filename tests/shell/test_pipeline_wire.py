@@ -22,8 +22,7 @@ from shell.portions import BODY, bodies
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    running = Daemon(tmp_path).start()
-    running.arguments += ["--listen", f"stomp://127.0.0.1:{running.port}"]
+    running = Daemon(tmp_path).start().stay()
     yield running
     running.stop()
 

@@ -93,7 +93,7 @@ def test_a_broker_that_is_killed_and_a_continuous_archive(stand: Stand, tmp_path
     home = tmp_path / "killed"
     home.mkdir()
     broker = Daemon(home).start()
-    broker.arguments += ["--listen", f"stomp://127.0.0.1:{broker.port}"]
+    broker.stay()
     stand.url = f"stomp://127.0.0.1:{broker.port}"
     ended = threading.Event()
     try:

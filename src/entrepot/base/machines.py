@@ -16,6 +16,16 @@ def machine_of(peer: str) -> str:
     return _machine_at(host.partition("%")[0]) or peer
 
 
+def is_one_machine(own: object, peer: object) -> bool:
+    """Return whether the ends of a socket have one address, or it is one of this machine alone; None: there is none.
+
+    Addresses are those of the module `socket`: of the internet they are tuples that begin with a host.
+    """
+    if isinstance(own, tuple) and isinstance(peer, tuple):
+        return len(own) >= 2 and len(peer) >= 2 and bool(own[0] == peer[0])
+    return own is not None and not isinstance(own, tuple) and not isinstance(peer, tuple)
+
+
 @lru_cache(REMEMBERED)
 def _machine_at(host: str) -> str:
     """Return the machine that has an address; nothing where ``host`` is none."""

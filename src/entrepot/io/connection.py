@@ -20,6 +20,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from entrepot.base.environment import KIB, MIB, MILLISECOND, SECOND
+from entrepot.base.machines import is_one_machine
 from entrepot.io.certificates import certified
 from entrepot.io.tls import asked_name
 from entrepot.io.turns import Turn, delay_seconds
@@ -132,7 +133,7 @@ class Connection(Shell):
         """The socket is open: make its session."""
         self.transport = transport
         self.server_name = asked_name(transport.get_extra_info("ssl_object"))
-        self.beside = of_one_machine(transport)
+        self.beside = is_one_machine(transport.get_extra_info("sockname"), transport.get_extra_info("peername"))
         transport.set_write_buffer_limits(high=int(self.options.write_mark_high), low=int(self.options.write_mark_low))
         turn = self.turn
         turn.begin()
@@ -444,14 +445,6 @@ def peer_name(transport: asyncio.Transport) -> str:
         host = str(address[0])
         return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"
     return "local"
-
-
-def of_one_machine(transport: asyncio.Transport) -> bool:
-    """Return whether both ends have one address, or the socket is one of this machine alone."""
-    address, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-    if isinstance(address, tuple) and isinstance(own, tuple):
-        return len(address) >= 2 and len(own) >= 2 and address[0] == own[0]
-    return own is not None and not isinstance(own, tuple) and not isinstance(address, tuple)
 
 
 SILENCE: Final = Shell()

@@ -21,7 +21,7 @@ offer_languages()
 
 STRETCH_OCTETS: Final = 1 << 20  # read at once
 GAP_OCTETS: Final = 16 * 1024  # two records that are no further apart are read at once: cheaper than a second call
-FILES_OPEN_MAX: Final = 16
+FILES_OPEN_MAX: Final = 4  # what the broker removes stays on the disk as long as one of them is it
 
 
 class Files:

@@ -102,6 +102,11 @@ class _Reading:
                     at = end
                 else:
                     rows = PlacedRows(told, files, self._portion, self._octets)
+                    if not 0 < rows.count <= self._high - at:
+                        raise ProtocolViolation(
+                            f"{self._wire.shown} told the places of {rows.count} messages; {self._high - at} are left",
+                            remedy="see its log, or read with shortCircuit=false",
+                        )
                     self._ask_ahead(at + rows.count)
                     yield from self._placed(rows, at)
                     at += rows.count

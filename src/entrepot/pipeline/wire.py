@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from entrepot.base.errors import EntrepotError, InvalidOption, PeerError, ShuttingDown, Unreachable
+from entrepot.base.machines import is_one_machine
 from entrepot.base.uri import NO_PORT, Endpoint
 from entrepot.io.options import read as read_transport
 from entrepot.io.tls import client_context
@@ -119,10 +120,9 @@ class Wire:
     def is_beside(self) -> bool:
         """Whether the broker is on this machine, as far as addresses tell."""
         try:
-            own, peer = self._socket.getsockname(), self._socket.getpeername()
+            return is_one_machine(self._socket.getsockname(), self._socket.getpeername())
         except OSError:
             return False
-        return self._socket.family == socket.AF_UNIX or own[0] == peer[0]
 
     def close(self) -> None:
         """Drop the connection; what was confirmed stays."""

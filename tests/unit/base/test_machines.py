@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from entrepot.base.machines import machine_of
+from entrepot.base.machines import is_one_machine, machine_of
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,22 @@ from entrepot.base.machines import machine_of
 )
 def test_an_address_is_a_machine(peer: str, address: str) -> None:
     assert machine_of(peer) == address
+
+
+@pytest.mark.parametrize(
+    ("own", "peer", "beside"),
+    [
+        (("127.0.0.1", 61613), ("127.0.0.1", 50000), True),
+        (("10.1.2.3", 61613), ("10.1.2.3", 50000), True),
+        (("10.1.2.3", 61613), ("10.1.2.4", 50000), False),
+        (("172.17.0.2", 61613), ("172.17.0.1", 50000), False),
+        (("::1", 61613, 0, 0), ("::1", 50000, 0, 0), True),
+        (("fe80::1", 61613, 0, 2), ("fe80::2", 50000, 0, 2), False),
+        ("/run/entrepot.sock", "", True),
+        ("", "/run/entrepot.sock", True),
+        (("127.0.0.1", 61613), None, False),
+        (None, None, False),
+    ],
+)
+def test_ends_of_one_address_or_none_are_on_one_machine(own: object, peer: object, beside: bool) -> None:
+    assert is_one_machine(own, peer) == beside

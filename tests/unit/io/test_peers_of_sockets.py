@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from entrepot.io.connection import of_one_machine, peer_name
+from entrepot.base.machines import is_one_machine
+from entrepot.io.connection import peer_name
 
 
 class Transport(asyncio.Transport):
@@ -33,4 +34,4 @@ class Transport(asyncio.Transport):
 def test_a_peer_is_named_and_known_to_be_here(own: Any, peer: Any, named: str, beside: bool) -> None:
     transport = Transport(own, peer)
     assert peer_name(transport) == named
-    assert of_one_machine(transport) == beside
+    assert is_one_machine(transport.get_extra_info("sockname"), transport.get_extra_info("peername")) == beside

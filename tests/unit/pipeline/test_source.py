@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install ent
 
 import pyarrow as pa
 from pyspark.sql.pandas import types as spark_types
-from pyspark.sql.types import StructType, TimestampType
+from pyspark.sql.types import StringType, StructType, TimestampType
 
+from entrepot.driver.shard import Piece
+from entrepot.pipeline import source
 from entrepot.pipeline.options import STREAM, read
 from entrepot.pipeline.source import ReducedStreamReader, arrow_schema
 
@@ -78,3 +81,20 @@ def test_a_broker_that_is_gone_does_not_hold_up_the_settling_of_the_others(monke
         if b.base == 2:
             break
     assert b.base == 2
+
+
+@pytest.mark.parametrize("said", ["", "true", "false"])
+def test_a_task_reads_the_files_of_its_broker_unless_it_is_told_not_to(
+    monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    asked: list[bool] = []
+
+    def read_range(*given: Any, direct: bool) -> Iterator[Any]:
+        asked.append(direct)
+        return iter(())
+
+    monkeypatch.setattr(source, "read_range", read_range)
+    given = {"url": "stomp://h:1", "queue": "q", "subscription": "s", **({"shortCircuit": said} if said else {})}
+    reader = source.ReducedStreamReader(read(given, STREAM), StructType().add("text", StringType()))
+    assert list(reader.read(source.Part("b", Piece("b", "", 1, 0, 5)))) == []
+    assert asked == [said != "false"]

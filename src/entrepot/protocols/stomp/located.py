@@ -48,23 +48,24 @@ class Located:
         self.named: i64 = 0
         self.count: i64 = 0
 
-    def name(self, file: File) -> None:
-        """What is added from now on is in ``file``."""
+    def name(self, file: File) -> i64:
+        """Name a file; return which one it is in `add`."""
         path = file.path.encode("utf-8", "surrogateescape")
         write_i16_be(self.files, short(len(path)))
         self.files.write(path)
         write_i64_be(self.files, _signed(file.device))
         write_i64_be(self.files, _signed(file.inode))
         self.named += 1
+        return self.named - 1
 
-    def add(self, number: i64, offset: i64, length: i64, deliveries: i64) -> None:
+    def add(self, file: i64, number: i64, offset: i64, length: i64, deliveries: i64) -> None:
         """Append where one message is."""
         rows = self.rows
         write_i64_be(rows, number)
         write_i32_be(rows, i32(offset))
         write_i32_be(rows, i32(length))
         write_i16_be(rows, short(min(deliveries, SHORT_MAX)))
-        write_i16_be(rows, short(self.named - 1))
+        write_i16_be(rows, short(file))
         self.count += 1
 
     def body(self) -> bytes:

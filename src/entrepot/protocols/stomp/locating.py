@@ -23,6 +23,7 @@ from entrepot.protocols.stomp.located import FILES_MAX, FORM, File, Located
 from entrepot.protocols.stomp.writing import Writing
 
 PLACES_MAX: Final = 4_096  # in one answer: 80 KiB
+ROWS_SHIFT: Final = 2  # so many places are a unit of work, whether there is something to tell of them or not
 
 
 def write_places(session: ServerSession, writing: Writing, lease: Lease, epoch: int, low: int, high: int) -> int:
@@ -33,7 +34,9 @@ def write_places(session: ServerSession, writing: Writing, lease: Lease, epoch: 
     journal = session.broker.journal
     if not journal.pages or not session.shell.beside:
         return low
-    found = _found(journal, lease, epoch, low, min(high, low + PLACES_MAX))
+    high = min(high, low + PLACES_MAX)
+    session.broker.effort.spent += (high - low) >> ROWS_SHIFT
+    found = _found(journal, lease, epoch, low, high)
     count = int(found.count)
     if count == 0:
         return low
@@ -67,17 +70,21 @@ def _found(journal: JournalCore, lease: Lease, epoch: int, low: int, high: int) 
     places = located(lease, journal, epoch, low, high)
     is_counted = len(lease.queue.stock.attempts) > 0
     found = Located()
+    files: dict[str, int] = {}
+    file: i64 = 0
     segment: Segment | None = None
     position: i64 = low
     while position < high and places.go_to(position - low):
         if places.segment is not segment:
             segment = places.segment
             assert segment is not None
-            where = None if found.named >= FILES_MAX else journal.port.locator.location(segment.name)
-            if where is None:
-                break
-            found.name(File(where.path, where.device, where.inode))
+            if segment.name not in files:
+                where = None if found.named >= FILES_MAX else journal.port.locator.location(segment.name)
+                if where is None:
+                    break
+                files[segment.name] = int(found.name(File(where.path, where.device, where.inode)))
+            file = files[segment.name]
         deliveries: i64 = lease.deliveries(int(position)) if is_counted else 0
-        found.add(places.number, places.offset, places.length, deliveries)
+        found.add(file, places.number, places.offset, places.length, deliveries)
         position += 1
     return found

@@ -21,9 +21,9 @@ FILES = st.lists(
 def written(files: list[tuple[str, int, int, list[tuple[int, int, int, int]]]]) -> bytes:
     made = Located()
     for path, device, inode, places in files:
-        made.name(File(path, device, inode))
+        which = made.name(File(path, device, inode))
         for place in places:
-            made.add(*place)
+            made.add(which, *place)
     assert int(made.count) == sum(len(places) for *_, places in files)
     return made.body()
 
@@ -85,12 +85,12 @@ def test_a_place_in_no_file_or_of_nothing_is_refused(body: bytes) -> None:
 
 def test_neighbours_are_read_at_once() -> None:
     made = Located()
-    made.name(File("a", 1, 2))
+    first = made.name(File("a", 1, 2))
     for number, offset in enumerate((100, 200, 350, 1000, 900, 2000)):
-        made.add(number, offset, 100, 0)
-    made.name(File("b", 1, 3))
-    made.add(9, 2100, 5000, 0)
-    made.add(10, 7100, 10, 0)
+        made.add(first, number, offset, 100, 0)
+    second = made.name(File("b", 1, 3))
+    made.add(second, 9, 2100, 5000, 0)
+    made.add(second, 10, 7100, 10, 0)
     read = Locations(made.body())
     assert int(read.stretch(0, 50, 1 << 20)) == 3, "the gap behind 450 is too wide"
     assert int(read.stretch(0, 1000, 1 << 20)) == 4, "900 is before 1000"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from entrepot.protocols.stomp.frames import Frame
@@ -157,3 +159,39 @@ def test_addresses_are_said_with_what_they_are_of(topic: bool) -> None:
     frame, _ = reader.ask("READ", **shard, epoch=epoch, form=FORM, receipt="c")
     assert frame.headers["kind"] == ("/topic/" if topic else "/queue/")
     assert bodies_at(rig, frame) == {0: b"x"}
+
+
+def test_a_file_is_named_once_however_often_the_range_comes_back_to_it() -> None:
+    rig = Rig(segment_bytes=4096)
+    producer = Client(rig)
+    for number in range(60):  # what is urgent is claimed first, and lies among the others
+        headers = {"destination": "/queue/q", "persistent": "true", "priority": str(4 + number % 2)}
+        producer.say("SEND", headers, b"%d" % number + b"." * 300)
+        rig.sync()
+    frame, _ = told(attached_beside(rig))
+    places = Locations(frame.body)
+    used = [int(places.file(row)) for row in range(60)]
+    assert len(places.files) == len({each.path for each in places.files}) == len(set(used)) > 3
+    assert sum(a != b for a, b in itertools.pairwise(used)) > len(places.files)
+    assert [body.rstrip(b".") for body in bodies_at(rig, frame).values()] == [
+        *(b"%d" % number for number in range(1, 60, 2)),
+        *(b"%d" % number for number in range(0, 60, 2)),
+    ]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_to_look_for_places_counts_as_work_whether_there_are_any_or_not(there: bool) -> None:
+    rig = Rig()
+    rig.thorough = False
+    filled(rig, 2_000)
+    reader = attached_beside(rig)
+    if not there:
+        rig.broker.journal.tail.whole = 1 << 60  # as while a large transaction is not on disk
+    effort = rig.broker.effort
+    effort.begin()
+    reader.say("READ", {**ORDERS, "epoch": "1", "form": FORM, "receipt": "r"})
+    assert effort.spent >= 500
+    rig.broker.journal.tail.whole = 0
+    rig.turn()
+    found = reader.hear()
+    assert [frame.headers["count"] for frame in found if frame.command == "RECEIPT"] == ["2000" if there else "0"]

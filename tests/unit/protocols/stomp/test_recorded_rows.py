@@ -39,8 +39,8 @@ def told(world: World, numbers: list[int], deliveries: list[int]) -> tuple[Locat
         assert places.segment is not None
         if places.segment.name != name:
             name = places.segment.name
-            made.name(File(name, 0, 0))
-        made.add(places.number, places.offset, places.length, times)
+            assert made.name(File(name, 0, 0)) == 0
+        made.add(0, places.number, places.offset, places.length, times)
     read = Locations(made.body())
     assert len(read.files) == 1
     return read, bytes(world.disk.medium.view[name])
