@@ -103,8 +103,7 @@ def measure(spark: SparkSession, home: Path, messages: int, body: bytes) -> dict
         fill(broker, "empty", 1, body)
         place = home / "beside"
         place.mkdir()
-        connector = f"static:({broker.url})?checkDuplicateMessagesOnDuplex=true"
-        beside = Daemon(place, "--connect", connector, "--duplex").start()
+        beside = Daemon(place, "--connect", f"activemq:({broker.url})").start()
         ends.append(beside.stop)
         url = f"stomp://127.0.0.1:{beside.port}"
         landed(spark, url, "empty", home)

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from entrepot.client.portal import Portal
-from entrepot.cluster.carrying.draw_options import draw_of, is_draw
+from entrepot.cluster.carrying.draw_options import draws_of, is_draw
 from entrepot.cluster.networks.connector import connector_of
 from entrepot.config.ledger import of_program
 from entrepot.config.users import parse as parse_users
@@ -53,8 +53,9 @@ class Broker:
         """``policies``: address pattern -> setting -> value. ``memory_limit`` in octets.
 
         ``users``: the text of a users file (docs/security.md); None: everybody may do everything. ``connect``: other
-        brokers to bridge to, as `entrepot run --connect` has them (``artemis:(...)`` too), and ``vm://name`` for one of
-        this process; ``duplex``: and back. ``announce``: where others may find this one, like ``multicast://default``.
+        brokers to bridge to, as `entrepot run --connect` has them (``artemis:(...)`` and ``activemq:(...)`` too), and
+        ``vm://name`` for one of this process; ``duplex``: and back. ``announce``: where others may find this one, like
+        ``multicast://default``.
         ``trace``: the directory of its trace (docs/audit.md). ``zone``: where this broker is, ``client_zones``: where
         its clients are (docs/zones.md). ``otlp``: the collector that spans of messages go to, ``otlp_ratio`` and
         ``otlp_limit`` as `entrepot run` has them (docs/telemetry.md); the variables of OpenTelemetry are the program's,
@@ -66,7 +67,6 @@ class Broker:
         security = None if users is None else parse_users(users)
         joined = [text for text in connect if not is_draw(text)]
         networks = [connector_of(text, number, duplex=duplex) for number, text in enumerate(joined, 1)]
-        drawn = [text for text in connect if is_draw(text)]
         options = NodeOptions(
             name=name,
             data=directory,
@@ -75,7 +75,7 @@ class Broker:
             memory_limit=memory_limit,
             security=security,
             networks=networks,
-            draws=[draw_of(text, number) for number, text in enumerate(drawn, 1)],
+            draws=draws_of(tuple(connect)),
             announce=announce,
             trace=None if trace is None else Path(trace),
             zone=zone,

@@ -37,7 +37,7 @@ URI_LENGTH_MAX: Final = 65_535  # peers send lists of URIs too; OpenWire carries
 NESTING_MAX: Final = 8  # static:(failover:(...)) is two; a limit, because each level is a call of ours
 
 LIST_SCHEMES: Final = frozenset(
-    ("failover", "static", "simple", "masterslave", "fanout", "discovery", "broker", "artemis")
+    ("failover", "static", "simple", "masterslave", "fanout", "discovery", "broker", "artemis", "activemq")
 )
 """Schemes whose text is a list of URIs even without parentheses."""
 NETWORK_SCHEMES: Final = frozenset(

@@ -30,16 +30,16 @@ def read_connectors(texts: tuple[str, ...], *, duplex: bool) -> list[NetworkConn
     if duplex and not texts:
         raise InvalidOption(
             "--duplex is about the connections of --connect to brokers of ActiveMQ or ours, and there are none",
-            remedy="from an Artemis messages come without it; what goes back is named by back=QUEUE in its URI",
+            remedy="artemis:(...) and activemq:(...) bring messages without it; what goes back is their back=QUEUE",
         )
     return [connector_of(text, number, duplex=duplex) for number, text in enumerate(texts, 1)]
 
 
 def read_draws(texts: tuple[str, ...]) -> list[DrawEntry]:
-    """Return the brokers of Artemis that ``--connect`` names. Raises InvalidURI, InvalidOption."""
-    from entrepot.cluster.carrying.draw_options import draw_of, is_draw  # noqa: PLC0415 - not before it is asked for
+    """Return the brokers that ``--connect`` names to draw messages from. Raises InvalidURI, InvalidOption."""
+    from entrepot.cluster.carrying.draw_options import draws_of  # noqa: PLC0415 - not before it is asked for
 
-    return [draw_of(text, number) for number, text in enumerate((one for one in texts if is_draw(one)), 1)]
+    return draws_of(texts)
 
 
 def read_settings(settings: tuple[str, ...]) -> dict[str, dict[str, object]]:

@@ -31,6 +31,7 @@ KINDS: Final = {
     "downstream": "federation, downstream",
     "amqp": "AMQP broker connection",
     "artemis": "drawn from Artemis",
+    "activemq": "drawn from ActiveMQ",
 }
 """What a row of `describeBridges` calls itself, in words."""
 PLACES: Final = re.compile(r"//(\[[0-9a-fA-F:.]+\]|[^/?,()&#:\[\]]+):(\d+)")

@@ -1,4 +1,4 @@
-"""What a connection to an Artemis does for one queue or topic, for `entrepot explain`: what is drawn, or why not."""
+"""What a connection that draws does for one queue or topic, for `entrepot explain`: what is drawn, or why not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from entrepot.base.patterns import MIXED, matches
 from entrepot.cluster.carrying.drawing import DrawConnector, DrawnBridge
 from entrepot.cluster.flow import NO_CREDIT
 from entrepot.cluster.link import State
-from entrepot.protocols.artemis.linking.intake import CLOSING, ENDING, OPEN, OPENING, Draw
+from entrepot.protocols.drawing import CLOSING, ENDING, OPEN, OPENING, Draw
 
 WORDS: Final = {
     OPENING: "is being opened",
@@ -29,7 +29,7 @@ def outlook(connector: DrawConnector, name: str, *, topic: bool, now: Instant) -
     if name in options.back or (options.only and not any(matches(name, each, MIXED) for each in options.only)):
         return []
     bridge = connector.bridge
-    who = f"the Artemis {connector.name} ({connector.place})"
+    who = f"the {options.WHAT} {connector.name} ({connector.place})"
     if bridge is None:
         text, remedy = f"{who} is not asked: the connector is stopped", f"entrepot bridge start {connector.name}"
         return [_told(connector, "stopped", "stopped", text, remedy)]

@@ -1,12 +1,12 @@
-"""Messages of an Artemis are drawn to this broker: from each queue there that somebody reads here.
+"""Messages of another broker are drawn to this one: from each queue there that somebody reads here.
 
 `DrawnBridge` joins the parts: the link that dials and supervises (`LinkCore`, which has nothing on its way here), what
-is wanted (`ReaderDemand`), and the session that draws (`Drawer`). A queue that is wanted and not there is asked for
-again after ``retryInterval``. One that is wanted no longer gets its acknowledgements before its consumer is closed, so
-that the other broker gives nobody else what is here.
+is wanted (`ReaderDemand`), and the session that draws (`Drawer`), in the language of the other broker. A queue that is
+wanted and not there is asked for again after ``retryInterval``. One that is wanted no longer gets its acknowledgements
+before its consumer is closed, so that the other broker gives nobody else what is here.
 
-A topic is drawn through a queue of its own there, which this broker makes and never deletes: it keeps what is sent
-while nobody reads here.
+A topic is drawn through a queue of its own there, at an ActiveMQ a durable subscription, which this broker makes and
+never deletes: it keeps what is sent while nobody reads here.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from collections.abc import Callable
 from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Duration, Instant
+from entrepot.base.errors import Fault
 from entrepot.base.uri import Endpoint, authority
 from entrepot.cluster.carrying.demand import ReaderDemand, Wanted
-from entrepot.cluster.carrying.draw_options import DrawEntry
+from entrepot.cluster.carrying.draw_options import ActiveMQOptions, ArtemisOptions, DrawEntry
 from entrepot.cluster.dialled import Driven, Looking, Perform, Say, link_report, report_at_rest
 from entrepot.cluster.flow import NO_CREDIT
 from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore
-from entrepot.protocols.artemis.linking.drawer import Drawer, DrawerPort
-from entrepot.protocols.artemis.linking.intake import Draw
-from entrepot.protocols.artemis.linking.places import beside
-from entrepot.protocols.artemis.packets import ClusterTopology
+from entrepot.protocols.artemis.linking.drawer import CoreDrawer
+from entrepot.protocols.drawing import Draw, Drawer, DrawerPort
+from entrepot.protocols.openwire.drawing import OpenWireDrawer
+from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import NEVER, Session, Shell
 
 UNWANTED: Final = "nobody reads it here"
@@ -48,9 +49,9 @@ class _Ears(DrawerPort):
         """Queues may be drawn."""
         self.bridge.opened()
 
-    def told(self, packet: ClusterTopology) -> None:
-        """The topology."""
-        self.bridge.located(packet)
+    def located(self, places: list[Endpoint]) -> None:
+        """Where the other broker is."""
+        self.bridge.located(places)
 
     def arrived(self, number: int) -> None:
         """The other broker answers."""
@@ -83,7 +84,7 @@ class _Ears(DrawerPort):
 
 
 class DrawnBridge(Driven):
-    """One connection to one Artemis. ``attempt``: the link's number of the connection that the drawer has."""
+    """One connection to one other broker. ``attempt``: the link's number of the connection that the drawer has."""
 
     def __init__(
         self,
@@ -105,17 +106,7 @@ class DrawnBridge(Driven):
         self.drawing: Final[dict[str, Draw]] = {}  # by what is wanted
         self._looking: Final = Looking(broker, self.look)
         self.demand: Final = ReaderDemand(options.only, options.back, self.soon)
-        self.drawer: Final = Drawer(
-            broker,
-            _Ears(self),
-            broker.entropy,
-            origin=-int(broker.ids.consumer_key()),
-            user=options.user,
-            password=options.password,
-            client_id=options.client_id,
-            window=options.window,
-            ttl_ms=options.ttl // MILLISECOND,
-        )
+        self.drawer: Final = drawer_of(entry, broker, _Ears(self))
         self._parted: Final = parted
         self._again: dict[str, Instant] = {}  # asked for again then: it was not there, or was refused
         self._said: dict[str, str] = {}
@@ -130,6 +121,10 @@ class DrawnBridge(Driven):
         """Hear what is wanted, and dial."""
         self.demand.begin(self.broker)
         self.perform(self.link.start(now))
+
+    def speaks(self, option: str) -> bool:
+        """Return whether an option of a place belongs to OpenWire."""
+        return isinstance(self.entry.options, ActiveMQOptions) and option.startswith(WIRE_FORMAT)
 
     def greet(self, shell: Shell, attempt: int, place: Endpoint, now: Instant) -> Session:
         """Return the session of the connection ``attempt``."""
@@ -146,12 +141,10 @@ class DrawnBridge(Driven):
         self.watch()
         self.look()
 
-    def located(self, packet: ClusterTopology) -> None:
-        """A member of the cluster beyond: with ``ha`` the backup of the other broker is dialled, too."""
-        here = self.link.place
-        if not self.entry.options.ha or here is None:
-            return
-        fresh = beside(packet, here, self.link.places)
+    def located(self, places: list[Endpoint]) -> None:
+        """The other broker says where it is reached, and its backup: with ``ha`` that is dialled, too."""
+        known = [(place.host, place.port) for place in self.link.places]
+        fresh = [place for place in places if (place.host, place.port) not in known]
         if fresh:
             self.perform(self.link.moved([*self.link.places, *fresh], self.now()))
 
@@ -218,8 +211,8 @@ class DrawnBridge(Driven):
 
     def _draw(self, wanted: Wanted) -> Draw:
         if wanted.is_topic:
-            return Draw(topic_queue(self.broker.options.name, wanted.name), wanted.name, wanted.place)
-        return Draw(wanted.name, "", wanted.place)
+            return self.drawer.draw(topic_queue(self.broker.options.name, wanted.name), wanted.name, wanted.place)
+        return self.drawer.draw(wanted.name, "", wanted.place)
 
     def ended(self, draw: Draw) -> None:
         """The consumer of ``draw`` is closed."""
@@ -254,15 +247,15 @@ class DrawnBridge(Driven):
     def peer(self) -> str:
         """Return who the other broker is, as far as it says."""
         place = self.link.place
-        return self.drawer.intake.node if place is None else authority(place)
+        return self.drawer.peer if place is None else authority(place)
 
     def report(self, now: Instant) -> dict[str, object]:
         """Return what an operator wants to know; times in ms, the round trip in us, -1 for what never was."""
         return {
             "connector": self.entry.options.name,
-            "kind": "artemis",
+            "kind": self.entry.options.SCHEME,
             "peer": self.peer(),
-            "peer_id": self.drawer.intake.node,
+            "peer_id": self.drawer.peer,
             "peer_url": "",
             **link_report(self.link, now),
             "initiator": False,
@@ -271,12 +264,15 @@ class DrawnBridge(Driven):
             "demands": len(self.drawing),
             "received": int(self.drawer.intake.received),
             "duplicates": int(self.drawer.intake.duplicates),
-            "canary": "query",
+            "canary": self.entry.options.SIGN,
         }
 
 
 class DrawConnector:
-    """The connection of one ``artemis:(...)``. ``since``: when it was started or stopped, NEVER before that."""
+    """The connection of one ``artemis:(...)``, or ``activemq:(...)``.
+
+    ``since``: when it was started or stopped, NEVER before that.
+    """
 
     def __init__(self, entry: DrawEntry) -> None:
         self.entry: Final = entry
@@ -294,7 +290,9 @@ class DrawConnector:
         self.since = now
         options = self.entry.options
         link_options = LinkOptions(
-            reconnect=options.reconnection(), interval=interval or options.interval(INTERVALS_SILENT), language="CORE"
+            reconnect=options.reconnection(),
+            interval=interval or options.interval(INTERVALS_SILENT),
+            language=options.LANGUAGE,
         )
         link = LinkCore(self.name, broker, link_options, self.entry.places)
         self.bridge = DrawnBridge(broker, self.entry, link, perform, say, self._parted)
@@ -322,7 +320,7 @@ class DrawConnector:
         if self.bridge is not None:
             return self.bridge.report(now)
         since_ms = (now - self.since) // MILLISECOND if self.since <= now else -1
-        return report_at_rest(self.name, "artemis", self.place, self.state, since_ms, initiator=False)
+        return report_at_rest(self.name, self.entry.options.SCHEME, self.place, self.state, since_ms, initiator=False)
 
     def leave(self, now: Instant) -> None:
         """End it when all that was taken is acknowledged. It may be started again."""
@@ -352,3 +350,35 @@ class DrawConnector:
 def topic_queue(broker: str, topic: str) -> str:
     """Return the name of the queue that keeps, at the other broker, what is sent to ``topic`` for ``broker``."""
     return f"entrepot.{broker}.{topic}"
+
+
+def drawer_of(entry: DrawEntry, broker: BrokerCore, port: DrawerPort) -> Drawer:
+    """Return the session that draws what ``entry`` says, in the language of the broker there."""
+    options = entry.options
+    origin = -int(broker.ids.consumer_key())
+    if isinstance(options, ActiveMQOptions):
+        return OpenWireDrawer(
+            broker,
+            port,
+            broker.entropy,
+            origin=origin,
+            user=options.user,
+            password=options.password,
+            client_id=options.client_id or f"entrepot-{broker.options.name}",
+            prefetch=options.prefetch,
+            inactivity_ms=options.silence // MILLISECOND,
+        )
+    if not isinstance(options, ArtemisOptions):
+        raise Fault(f"nothing draws from {options.WHAT}")
+    return CoreDrawer(
+        broker,
+        port,
+        broker.entropy,
+        origin=origin,
+        user=options.user,
+        password=options.password,
+        client_id=options.client_id,
+        window=options.window,
+        ttl_ms=options.ttl // MILLISECOND,
+        ha=options.ha,
+    )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from entrepot.base.environment import MILLISECOND, SECOND, Duration, Instant
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.link import State
@@ -14,7 +12,7 @@ from entrepot.cluster.networks.wires import ANSWERS_PORTION, MESSAGES_PORTION, C
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.protocols.openwire.client import SHUTS_DOWN, ClientPort, OpenWireClient
 from entrepot.protocols.openwire.commands import BrokerInfo, Command, MessageDispatch, Response
-from entrepot.protocols.openwire.negotiation import WIRE_FORMAT, WireFormatOptions
+from entrepot.protocols.openwire.negotiation import WireFormatOptions
 from entrepot.protocols.session import Session, Shell
 
 REFUSED_WITHIN: Final = 2 * SECOND  # of the opening of a duplex bridge: milliseconds, and the way there and back
@@ -102,8 +100,4 @@ def offered(place: Endpoint, interval: Duration) -> WireFormatOptions:
     is given up: by the accepting end too, which finds a connection that is deaf on its side while this end sees a peer
     that lives and takes nothing. What the URI says goes before that. Raises InvalidOption.
     """
-    options = WireFormatOptions.of(place)
-    if f"{WIRE_FORMAT}maxInactivityDuration" in place.options:
-        return options
-    inactivity = min(options.max_inactivity_duration, max(1, INTERVALS_SILENT * interval // MILLISECOND))
-    return replace(options, max_inactivity_duration=inactivity)
+    return WireFormatOptions.of(place, max(1, INTERVALS_SILENT * interval // MILLISECOND))

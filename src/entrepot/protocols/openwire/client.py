@@ -65,7 +65,16 @@ class ClientPort:
 class OpenWireClient(Session):
     """One connection to a broker. ``live`` from the agreement on until the end; ``failure`` says why it ended."""
 
-    def __init__(self, shell: Shell, options: WireFormatOptions, port: ClientPort, now: Instant) -> None:
+    def __init__(
+        self,
+        shell: Shell,
+        options: WireFormatOptions,
+        port: ClientPort,
+        now: Instant,
+        *,
+        keep_encodings: bool = False,
+    ) -> None:
+        """``keep_encodings``: messages keep the octets that they came in, for who passes them on."""
         super().__init__(shell)
         self.protocol = OPENWIRE
         self.port: ClientPort = port
@@ -78,7 +87,7 @@ class OpenWireClient(Session):
         self._lost: bool = False
         offer = offer_of(options)
         wire_format = WireFormat.before_agreement(offer)
-        self._decoder: Decoder = Decoder(wire_format, keep_encodings=False)
+        self._decoder: Decoder = Decoder(wire_format, keep_encodings=keep_encodings)
         self._encoder: Encoder = Encoder(wire_format)
         self._commands: i32 = 0
         self._negotiation_due: i64 = now + NEGOTIATION_TIMEOUT

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from entrepot.base.environment import MIB
 from entrepot.base.errors import InvalidOption, MalformedFrame, ProtocolViolation
@@ -58,10 +59,16 @@ class WireFormatOptions(msgspec.Struct, frozen=True, kw_only=True):
     platform_details: str = ""
 
     @classmethod
-    def of(cls, place: Endpoint) -> WireFormatOptions:
-        """Return what the URI of one broker says. Raises InvalidOption."""
+    def of(cls, place: Endpoint, inactivity_ms: int = 0) -> WireFormatOptions:
+        """Return what the URI of one broker says. Raises InvalidOption.
+
+        ``inactivity_ms``: how long a silence may be at most, where the URI does not say it; 0: as usual.
+        """
         options, _ = split_options(place.options, WIRE_FORMAT)
-        return cls.parse({"host": place.host, **options})
+        found = cls.parse({"host": place.host, **options})
+        if inactivity_ms <= 0 or "maxInactivityDuration" in options:
+            return found
+        return replace(found, max_inactivity_duration=min(found.max_inactivity_duration, inactivity_ms))
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> WireFormatOptions:

@@ -1,11 +1,11 @@
-"""Two brokers, one of which draws from the other over CORE, without a socket: octets go over, or are lost."""
+"""Two brokers, one of which draws from the other, without a socket: octets go over, or are lost."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from entrepot.base.uri import Endpoint
-from entrepot.cluster.carrying.draw_options import DrawEntry, DrawOptions
+from entrepot.cluster.carrying.draw_options import ActiveMQOptions, ArtemisOptions, DrawEntry, DrawOptions
 from entrepot.cluster.carrying.drawing import DrawConnector, DrawnBridge
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.leases.wanting import LeaseDemand
@@ -14,11 +14,19 @@ from entrepot.model import address as names
 from entrepot.model.message import Message
 from entrepot.protocols.artemis.acceptor import CoreAcceptor
 from entrepot.protocols.artemis.arriving import message_of
-from entrepot.protocols.artemis.bodies import text_body, text_of
-from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, Headers, assembled, body_of
+from entrepot.protocols.artemis.bodies import text_body
+from entrepot.protocols.artemis.headers import NO_BODY, TYPE_BYTES, Headers, assembled
 from entrepot.protocols.artemis.large import LargeArrival
 from entrepot.protocols.artemis.options import CoreOptions
 from entrepot.protocols.artemis.server import CoreServerSession
+from entrepot.protocols.openwire import convert
+from entrepot.protocols.openwire.acceptor import Acceptor
+from entrepot.protocols.openwire.bodies import text_message
+from entrepot.protocols.openwire.commands import MessageId, ProducerId
+from entrepot.protocols.openwire.ids import DestinationKind, parse_destination
+from entrepot.protocols.openwire.options import OpenWireOptions
+from entrepot.protocols.openwire.server import OpenWireSession
+from entrepot.protocols.session import Session
 from kit import SECOND, Rig
 
 from ..cables import Cable, Dialling, End, rest
@@ -28,16 +36,19 @@ PLACE = Endpoint("tcp", "far", 61616)
 
 
 class Drawn(Dialling):
-    """``near`` draws what it reads from ``far``, the server. Options are attributes of `DrawOptions`."""
+    """``near`` draws what it reads from ``far``, the server, over CORE. Options are attributes of `DrawOptions`."""
+
+    kind: ClassVar[type[DrawOptions]] = ArtemisOptions
+    kept_topic = "entrepot.test.T"  # the queue there that keeps the topic T
 
     def __init__(self, *, near: dict[str, Any] | None = None, **options: Any) -> None:
         super().__init__()
         self.near = Rig(seed=1, **(near or {}))
         self.far = Rig(seed=2)
-        self.acceptor = CoreAcceptor(self.far.broker)
+        self.accept()
         self.deaf = False  # what near says is lost, acknowledgements too
         self.stalled = False  # the disk of near answers nothing
-        made = DrawOptions(**{"name": "artemis", "retry": SECOND, **options})
+        made = self.kind(**{"name": self.kind.SCHEME, "retry": SECOND, **options})
         self.entry = DrawEntry(options=made, places=(PLACE,))
         self.readers: dict[str, Taker] = {}
         self.leases: dict[str, LeaseDemand] = {}
@@ -72,7 +83,11 @@ class Drawn(Dialling):
                 return
         raise AssertionError("the brokers are never at rest")
 
-    def answer(self, far: End, attempt: int) -> CoreServerSession:
+    def accept(self) -> None:
+        """``far`` begins."""
+        self.acceptor = CoreAcceptor(self.far.broker)
+
+    def answer(self, far: End, attempt: int) -> Session:
         return CoreServerSession(far, self.acceptor, CoreOptions(), attempt, "near")
 
     def reaches(self, cable: Cable) -> bool:
@@ -85,7 +100,7 @@ class Drawn(Dialling):
     def restart_far(self, how: str) -> None:
         self.cut()
         self.far.restart(how)
-        self.acceptor = CoreAcceptor(self.far.broker)
+        self.accept()
 
     def restart_near(self, how: str) -> None:
         """``near`` ends, and begins anew with what its disk has; nobody reads there."""
@@ -106,15 +121,19 @@ class Drawn(Dialling):
         self.far.turn()
 
     def send(self, *texts: str, address: str = "Q", routing: int = names.ANYCAST, durable: bool = True) -> None:
-        """Send to ``far``, as a client of CORE."""
+        """Send to ``far``, as a client of its language."""
         for text in texts:
-            headers = Headers()
-            headers.kind = 3
-            headers.address = address
-            headers.durable = durable
-            message = message_of(assembled(text_body(text), headers, {}), "")
+            message = self.message(text, address, routing, durable=durable)
             self.far.broker.send(message, self.far.broker.target(names.parse(address, routing)))
         self.run()
+
+    def message(self, text: str, address: str, routing: int, *, durable: bool) -> Message:
+        """Return one as ``far`` has it from a client."""
+        headers = Headers()
+        headers.kind = 3
+        headers.address = address
+        headers.durable = durable
+        return message_of(assembled(text_body(text), headers, {}), "")
 
     def send_large(self, octets: int, address: str = "Q") -> None:
         headers = Headers()
@@ -166,11 +185,11 @@ class Drawn(Dialling):
         self.near.turn()
         self.near.broker.unsubscribe(taker)
         self.near.turn()
-        return [str(text_of(body_of(message.raw))) for message in taker.messages]
+        return [str(message.common().body) for message in taker.messages]
 
     def came(self, text: str = "Q") -> list[str]:
         """Return the bodies of what came to whoever reads ``text``."""
-        return [str(text_of(body_of(message.raw))) for message in self.messages(text)]
+        return [str(message.common().body) for message in self.messages(text)]
 
     def messages(self, text: str = "Q") -> list[Message]:
         return self.readers[text].messages
@@ -179,3 +198,31 @@ class Drawn(Dialling):
         """Return how many messages a queue of ``far`` has, those on their way too."""
         queue = self.far.queue(name)
         return int(queue.backlog.count) + int(queue.in_flight)
+
+
+class DrawnByOpenWire(Drawn):
+    """The same over OpenWire."""
+
+    kind = ActiveMQOptions
+    kept_topic = "entrepot-test.entrepot\\.test\\.T"
+
+    def accept(self) -> None:
+        self.doors = Acceptor(self.far.broker)
+        self.made = 0
+
+    def answer(self, far: End, attempt: int) -> Session:
+        return OpenWireSession(far, self.doors, OpenWireOptions(), attempt, "near")
+
+    def message(self, text: str, address: str, routing: int, *, durable: bool) -> Message:
+        self.made += 1
+        command = text_message(text)
+        producer = ProducerId("ID:somebody", 1, 1)
+        command.message_id = MessageId(producer_id=producer, producer_sequence_id=self.made)
+        command.producer_id = producer
+        topic = routing == names.MULTICAST
+        command.destination = parse_destination(address, DestinationKind.TOPIC if topic else DestinationKind.QUEUE)
+        command.persistent = durable
+        return convert.message_of(command, "")
+
+
+KINDS = {made.kind.SCHEME: made for made in (Drawn, DrawnByOpenWire)}

@@ -6,7 +6,7 @@ import pytest
 
 from entrepot.base.environment import MIB, SECOND
 from entrepot.base.errors import InvalidOption, InvalidURI
-from entrepot.cluster.carrying.draw_options import DrawOptions, draw_of, is_draw
+from entrepot.cluster.carrying.draw_options import ArtemisOptions, draw_of, is_draw
 
 
 def test_places_and_options() -> None:
@@ -61,7 +61,7 @@ def test_what_cannot_be_is_refused(text: str, error: type[Exception]) -> None:
 
 
 def test_waits_of_a_lost_connection_grow() -> None:
-    made = DrawOptions(retry=SECOND, retry_max=8 * SECOND).reconnection()
+    made = ArtemisOptions(retry=SECOND, retry_max=8 * SECOND).reconnection()
     assert (made.initial_delay, made.max_delay, made.exponential, made.attempts_max) == (SECOND, 8 * SECOND, True, 0)
 
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from entrepot.base.environment import Entropy, Instant
 from entrepot.base.uri import Endpoint
 from entrepot.core.broker import BrokerCore
+from entrepot.model.address import Destination
 from entrepot.model.ids import UUID_OCTETS, uuid_text
 from entrepot.protocols.artemis.client import ClientPort, CoreClient
-from entrepot.protocols.artemis.linking.intake import CLOSING, ENDING, GONE, OPEN, Draw, Intake, IntakePort
-from entrepot.protocols.artemis.linking.places import backup_of, store_at, unknown_store
+from entrepot.protocols.artemis.linking.intake import CoreDraw, CoreIntake, Poster
+from entrepot.protocols.artemis.linking.places import backup_of, beside, store_at, unknown_store
 from entrepot.protocols.artemis.packets import (
     BindingQuery,
     BindingQueryReply,
@@ -43,6 +44,7 @@ from entrepot.protocols.artemis.packets import (
 from entrepot.protocols.artemis.places import CORE_MULTICAST
 from entrepot.protocols.artemis.refusals import NO_QUEUE, QUEUE_EXISTS
 from entrepot.protocols.artemis.schema import VERSION_MAX
+from entrepot.protocols.drawing import Draw, Drawer, DrawerPort, Intake, Taking
 from entrepot.protocols.session import Shell
 
 SESSIONS: Final = 1  # the channel where sessions are made
@@ -66,67 +68,46 @@ class _Ask:
         self.number: i64 = number
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class DrawerPort:
-    """Who hears what becomes of it."""
+class _Voice(Poster):
+    """What taking in says, sent on the session."""
 
-    def greeted(self) -> None:
-        """The other broker speaks CORE; the session comes next."""
-
-    def opened(self) -> None:
-        """The session is open: queues may be drawn."""
-
-    def told(self, packet: ClusterTopology) -> None:
-        """Who is in the cluster of the other broker."""
-
-    def arrived(self, number: i64) -> None:
-        """The other broker answered the query of this number."""
-
-    def ended(self, draw: Draw) -> None:
-        """``draw`` is over, and all that it took is acknowledged; `Draw.why` says more."""
-
-    def waits(self, busy: bool) -> None:
-        """This broker has no room for what comes (True), or has some again."""
-
-    def heard(self) -> None:
-        """Something came."""
-
-    def writable(self, ready: bool) -> None:
-        """The socket is full (False), or takes octets again."""
-
-    def lost(self, why: str) -> None:
-        """The connection is gone, or cannot be used. Comes once for each."""
-
-
-class _Taking(IntakePort):
-    """What comes, told to the session."""
-
-    def __init__(self, drawer: Drawer) -> None:
-        self.drawer: Drawer = drawer
+    def __init__(self, drawer: CoreDrawer) -> None:
+        self.drawer: CoreDrawer = drawer
 
     def post(self, packet: Packet) -> bool:
         """Send it."""
         return self.drawer.post(packet)
 
-    def end(self, draw: Draw, why: str) -> None:
-        """End it."""
-        self.drawer.end(draw, why)
 
-    def close_if_done(self, draw: Draw) -> None:
-        """Close its consumer, if that may be."""
-        self.drawer.close_if_done(draw)
+class _Ears(ClientPort):
+    """What a connection says, told to the drawer."""
 
-    def fail(self, why: str) -> None:
-        """End the connection."""
-        self.drawer.fail(why)
+    def __init__(self, drawer: CoreDrawer) -> None:
+        self.drawer: CoreDrawer = drawer
 
-    def waits(self, busy: bool) -> None:
-        """Tell the link."""
-        self.drawer.port.waits(busy)
+    def greeted(self, client: CoreClient) -> None:
+        """The other broker greets."""
+        self.drawer.greeted(client)
+
+    def told(self, client: CoreClient, packet: Packet) -> None:
+        """A packet."""
+        self.drawer.told(client, packet)
+
+    def settled(self, client: CoreClient) -> None:
+        """A chunk was read."""
+        self.drawer.settled(client)
+
+    def writable(self, client: CoreClient, ready: bool) -> None:
+        """Back-pressure."""
+        self.drawer.writable(client, ready)
+
+    def lost(self, client: CoreClient, why: str) -> None:
+        """It is gone."""
+        self.drawer.lost(client, why)
 
 
-class Drawer(ClientPort):
-    """The session of one bridge. ``intake`` knows the node there, "" while there is no session."""
+class CoreDrawer(Drawer):
+    """The session of one bridge. ``taking`` knows the node there, "" while there is no session."""
 
     def __init__(
         self,
@@ -140,33 +121,50 @@ class Drawer(ClientPort):
         client_id: str,
         window: i64,
         ttl_ms: i64,
+        ha: bool = True,
     ) -> None:
-        """``origin``, ``window``: as of `Intake`."""
-        self.broker: BrokerCore = broker
-        self.port: DrawerPort = port
+        """``origin``, ``window``: as of `CoreIntake`. ``ha``: tell where the backup of the other broker is."""
+        super().__init__(broker, port)
         self.entropy: Entropy = entropy
         self.user: str | None = user or None
         self.password: str | None = password or None
         self.client_id: str | None = client_id or None
         self.ttl_ms: i64 = ttl_ms
+        self.ha: bool = ha
         self.client: CoreClient | None = None
-        self.open: bool = False
         self.place: Endpoint | None = None  # that was dialled
-        self.intake: Intake = Intake(broker, _Taking(self), origin, window)
+        self.taking: CoreIntake = CoreIntake(broker, Taking(self), _Voice(self), origin, window)
         self._members: dict[str, list[Endpoint]] = {}  # of the other broker's cluster, by node
         self._asked: deque[_Ask] = deque()
         self._numbers: i64 = 0
         self._queries: i64 = 0
 
+    @property
+    def intake(self) -> Intake:
+        """What it takes in."""
+        return self.taking
+
+    @property
+    def peer(self) -> str:
+        """The id of the node there."""
+        return self.taking.node
+
+    def draw(self, source: str, topic: str, place: Destination) -> Draw:
+        """Return what is to be drawn."""
+        self._numbers += 1
+        draw = CoreDraw(source, topic, place)
+        draw.number = self._numbers
+        return draw
+
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def dial(self, shell: Shell, place: Endpoint, now: Instant) -> CoreClient:
         """Return a connection to the other broker at ``place``; there is none before it."""
-        client = CoreClient(shell, self, now, self.ttl_ms)
+        client = CoreClient(shell, _Ears(self), now, self.ttl_ms)
         self.client = client
         self.place = place
         self._members = {}
-        self.intake.begin(client)
+        self.taking.begin(client)
         return client
 
     def close(self, why: str) -> None:
@@ -181,12 +179,9 @@ class Drawer(ClientPort):
         client.port = ClientPort()  # nobody listens to it any more
         client.shut(why, int(self.broker.now))
 
-    def fail(self, why: str) -> None:
-        """The connection cannot be used any more."""
-        if self.client is None:
-            return
-        self.close(why)
-        self.port.lost(why)
+    def is_dialled(self) -> bool:
+        """Return whether there is a connection."""
+        return self.client is not None
 
     def lost(self, client: CoreClient, why: str) -> None:
         """The connection is gone."""
@@ -197,9 +192,8 @@ class Drawer(ClientPort):
 
     def _shut(self) -> None:
         self.open = False
-        self.intake.node = ""
         self._asked.clear()
-        self.intake.clear()
+        self.taking.clear()
 
     def greeted(self, client: CoreClient) -> None:
         """The other broker greets: ask for a session."""
@@ -231,7 +225,7 @@ class Drawer(ClientPort):
             if not node:
                 self.fail(unknown_store(len(self._members)))
                 return
-            self.intake.node = node
+            self.taking.node = node
             self.open = True
             self.post(Start())
             self.port.opened()
@@ -261,11 +255,8 @@ class Drawer(ClientPort):
 
     # -- queues --------------------------------------------------------------------------------------------------------
 
-    def begin(self, draw: Draw) -> None:
-        """Draw a queue. The session is open."""
-        self._numbers += 1
-        draw.number = self._numbers
-        self.intake.draws[int(draw.number)] = draw
+    def ask_for(self, draw: Draw) -> None:
+        """Make its queue, where it is of a topic, and consume."""
         if draw.topic:
             self._ask(
                 CreateQueue(
@@ -287,31 +278,17 @@ class Drawer(ClientPort):
         consumer = CreateConsumer(consumer=draw.number, queue=draw.source, require_response=True, priority=0)
         self._ask(consumer, ASKS_CONSUMER, draw)
 
-    def end(self, draw: Draw, why: str) -> None:
-        """Take no more. What was taken is acknowledged first, or the other broker would give it to somebody else."""
-        if draw.state >= ENDING:
-            return
-        draw.why = why
-        was_open = draw.state == OPEN
-        draw.state = ENDING
-        self.intake.cut(draw)
-        if was_open:
-            self.post(FlowToken(consumer=draw.number, credits=0))
-            self.close_if_done(draw)
+    def started(self, draw: Draw) -> None:
+        """Let a window of it come."""
+        self.post(FlowToken(consumer=draw.number, credits=self.taking.window))
 
-    def close_if_done(self, draw: Draw) -> None:
-        """Close the consumer of ``draw``, which ends, if all that was taken is acknowledged."""
-        if draw.state == ENDING and draw.waiting == 0 and draw.last == 0:
-            draw.state = CLOSING
-            self._ask(CloseConsumer(consumer=draw.number), ASKS_END, draw)
+    def pause(self, draw: Draw) -> None:
+        """Take all credit back."""
+        self.post(FlowToken(consumer=draw.number, credits=0))
 
-    def _part(self, draw: Draw) -> None:
-        """The other broker knows its consumer no more."""
-        if self.intake.draws.pop(int(draw.number), None) is None:
-            return
-        draw.state = GONE
-        self.intake.cut(draw)
-        self.port.ended(draw)
+    def ask_end(self, draw: Draw) -> None:
+        """Close its consumer."""
+        self._ask(CloseConsumer(consumer=draw.number), ASKS_END, draw)
 
     def _answered(self, refusal: ExceptionReply | None) -> None:
         """The oldest request is answered."""
@@ -328,16 +305,13 @@ class Drawer(ClientPort):
             if not draw.why:
                 missing = refusal.code == NO_QUEUE
                 draw.why = "there is no such queue" if missing else refusal.text or f"code {refusal.code}"
-            self._part(draw)
+            self.part(draw)
         elif ask.kind == ASKS_QUEUE:
             self._consume(draw)
         elif ask.kind == ASKS_END:
-            self._part(draw)
-        elif draw.state == ENDING:  # nobody wanted it any more before it was there
-            self.close_if_done(draw)
+            self.part(draw)
         else:
-            draw.state = OPEN
-            self.post(FlowToken(consumer=draw.number, credits=self.intake.window))
+            self.granted(draw)
 
     # -- what is heard -------------------------------------------------------------------------------------------------
 
@@ -354,26 +328,27 @@ class Drawer(ClientPort):
                 self._members.pop(packet.node, None)
             else:
                 self._members[packet.node] = backup_of(packet)
-            self.port.told(packet)
+            if self.ha and self.place is not None:
+                self.port.located(beside(packet, self.place, ()))
 
     def _heard(self, packet: Packet) -> None:
         if isinstance(packet, (Receive, ReceiveLarge, ReceiveContinuation)):
-            self.intake.take(packet)
+            self.taking.take(packet)
         elif isinstance(packet, ExceptionReply):
             self._answered(packet)
         elif isinstance(packet, (QueueQueryReply, NullReply, BindingQueryReply)):
             self._answered(None)
         elif isinstance(packet, DisconnectConsumer):
-            draw = self.intake.draws.get(int(packet.consumer))
+            draw = self.taking.draws.get(int(packet.consumer))
             if draw is not None:
                 draw.why = "the other broker closed the consumer: its queue was deleted, or an operator did it"
-                self._part(draw)
+                self.part(draw)
 
     def settled(self, client: CoreClient) -> None:
         """A chunk was taken in: have it acknowledged once our disk has it."""
         if client is not self.client:
             return
-        self.intake.settle()
+        self.taking.settle()
         self.port.heard()
 
     def writable(self, client: CoreClient, ready: bool) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.clusters.options import connector_of
 from entrepot.model import address as names
-from entrepot.protocols.artemis.linking.drawer import CHANNEL, SESSIONS, Drawer, DrawerPort
-from entrepot.protocols.artemis.linking.intake import GONE, OPEN, Draw
+from entrepot.protocols.artemis.linking.drawer import CHANNEL, SESSIONS, CoreDrawer
 from entrepot.protocols.artemis.packets import (
     ClusterTopology,
     CreateSessionReply,
@@ -15,6 +14,7 @@ from entrepot.protocols.artemis.packets import (
     NullReply,
     QueueQueryReply,
 )
+from entrepot.protocols.drawing import GONE, OPEN, Draw, DrawerPort
 from entrepot.protocols.session import Shell
 from kit import Rig
 
@@ -42,7 +42,7 @@ class Talk:
     def __init__(self, host: str = "far") -> None:
         self.rig = Rig()
         self.heard = Heard()
-        self.drawer = Drawer(
+        self.drawer = CoreDrawer(
             self.rig.broker,
             self.heard,
             self.rig.lots,
@@ -70,7 +70,7 @@ class Talk:
         self.drawer.told(self.client, CreateSessionReply(server_version=135, channel=SESSIONS))
 
     def draw(self, name: str = "Q") -> Draw:
-        made = Draw(name, "", names.parse_one(name, names.ANYCAST))
+        made = self.drawer.draw(name, "", names.parse_one(name, names.ANYCAST))
         self.drawer.begin(made)
         return made
 
@@ -83,7 +83,7 @@ def test_a_broker_alone_is_whoever_it_says() -> None:
     talk = Talk()
     talk.member("n1", "some.other.name")
     talk.enter()
-    assert talk.drawer.intake.node == "n1"
+    assert talk.drawer.taking.node == "n1"
     assert talk.heard.events == ["opened"]
 
 
@@ -93,7 +93,7 @@ def test_of_a_cluster_it_is_the_one_whose_place_was_dialled() -> None:
         talk.member("n1", "a")
         talk.member("n2", "b", "b2")
         talk.enter()
-        assert talk.drawer.intake.node == node
+        assert talk.drawer.taking.node == node
 
 
 def test_of_a_cluster_that_says_nothing_of_our_place_nothing_is_drawn() -> None:
@@ -113,7 +113,7 @@ def test_who_left_is_no_member() -> None:
     talk.member("n2", "b")
     talk.member("n1", exit=True)
     talk.enter()
-    assert talk.drawer.intake.node == "n2"
+    assert talk.drawer.taking.node == "n2"
 
 
 def test_a_session_that_is_refused() -> None:
@@ -180,7 +180,7 @@ def test_the_id_of_a_message_is_of_one_store_and_one_queue() -> None:
     talk.member("n1")
     talk.enter()
     one, two = talk.draw("one"), talk.draw("two")
-    intake = talk.drawer.intake
+    intake = talk.drawer.taking
     ids = {intake.identity(one, 5), intake.identity(one, 6), intake.identity(two, 5)}
     intake.node = "n2"
     ids.add(intake.identity(one, 5))
