@@ -20,7 +20,7 @@ from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.federation.federations import Federations
 from entrepot.cluster.link import Effect
 from entrepot.cluster.networks.advising import Advising
-from entrepot.cluster.networks.connector import NetworkConnector, Perform
+from entrepot.cluster.networks.connector import NetworkConnector, Perform, connector_back
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.options import NetworkConnectorOptions
 from entrepot.cluster.networks.reception import Reception
@@ -193,6 +193,7 @@ class Plan:
     def connectors(self) -> list[NetworkConnector]:
         """Return new network connectors, not started. Raises InvalidURI, InvalidOption."""
         made = [NetworkConnector(one) for one in self.networks]
+        made += [back for back in map(connector_back, self.draws) if back is not None]
         if self.config is not None:
             made += [NetworkConnector(one.options, lists_of(one)) for one in self.config.networks]
         names = [one.options.name for one in made]

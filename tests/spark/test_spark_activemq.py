@@ -47,23 +47,38 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Classic]:
         started.kill()
 
 
+def connection_of_the_page() -> str:
+    """Return what the page has behind ``--connect`` in its first command."""
+    words = shlex.split(next(block.text for block in all_blocks("text") if block.page == PAGE))
+    return words[words.index("--connect") + 1]
+
+
+DRAWN, BRIDGE = "drawn", "bridge"
+BOTH = pytest.mark.parametrize("beside", [DRAWN, BRIDGE], indirect=True)
+
+
 @pytest.fixture
-def beside(foreign: Classic, tmp_path: Path, stand: Stand) -> Iterator[Daemon]:
+def beside(request: pytest.FixtureRequest, foreign: Classic, tmp_path: Path, stand: Stand) -> Iterator[Daemon]:
     """The broker beside it, as the page says; ``stand`` reads from there."""
     (tmp_path / "beside").mkdir()
-    connector = f"static:({foreign.url})?initialReconnectDelay=100&checkDuplicateMessagesOnDuplex=true"
+    if getattr(request, "param", DRAWN) == BRIDGE:
+        connector = f"static:({foreign.url})?initialReconnectDelay=100&checkDuplicateMessagesOnDuplex=true"
+        joined = ("--connect", connector, "--duplex")
+    else:
+        uri = connection_of_the_page().replace("tcp://activemq:61616", foreign.url)
+        joined = ("--connect", f"{uri}?retryInterval=100&maxRetryInterval=500", "--name", f"b{classic.free_port()}")
     port = classic.free_port()  # the same when it is started again
     listen = f"stomp://127.0.0.1:{port}"
-    daemon = Daemon(tmp_path / "beside", "--listen", listen, "--connect", connector, "--duplex").start()
+    daemon = Daemon(tmp_path / "beside", "--listen", listen, *joined).start()
     stand.url = listen
     yield daemon
     stand.close()
     daemon.stop()
 
 
-@pytest.fixture
-def returning(tmp_path: Path, spark: SparkSession) -> Iterator[Returning]:
-    made = Returning(tmp_path, spark)
+@pytest.fixture(params=[DRAWN, BRIDGE])
+def returning(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession) -> Iterator[Returning]:
+    made = Returning(tmp_path, spark, request.param)
     try:
         yield made
     finally:
@@ -73,20 +88,24 @@ def returning(tmp_path: Path, spark: SparkSession) -> Iterator[Returning]:
 class Returning:
     """An ActiveMQ that audits what networks bring, and the broker beside it that gives it the queue ``results``."""
 
-    def __init__(self, home: Path, spark: SparkSession) -> None:
+    def __init__(self, home: Path, spark: SparkSession, way: str) -> None:
         self.foreign = Classic(home / "foreign", stomp=True, connector='auditNetworkProducers="true"')
         file = self.foreign.home / "activemq.xml"
         file.write_text(file.read_text().replace("<kahaDB ", f"<kahaDB {REMEMBERS} "))
         self.start_foreign()
         place = home / "beside"
         place.mkdir()
-        (block,) = [one for one in all_blocks("xml") if one.page == PAGE]
-        port = classic.free_port()  # the same when it is started again
-        text = block.text.replace("tcp://activemq:61616", self.foreign.url)
-        text = text.replace("127.0.0.1:61613", f"127.0.0.1:{port}")
-        (place / "beside.xml").write_text(text)
-        self.beside = Daemon(place, "beside.xml", files=True).start()
+        listen = f"127.0.0.1:{classic.free_port()}"  # the same when it is started again
+        if way == BRIDGE:
+            (block,) = [one for one in all_blocks("xml") if one.page == PAGE]
+            text = block.text.replace("tcp://activemq:61616", self.foreign.url).replace("127.0.0.1:61613", listen)
+            (place / "beside.xml").write_text(text)
+            self.beside = Daemon(place, "beside.xml", files=True).start()
+        else:
+            uri = f"{connection_of_the_page().replace('tcp://activemq:61616', self.foreign.url)}?back=results"
+            self.beside = Daemon(place, "--listen", f"stomp://{listen}", "--connect", uri).start()
         self.stand = Stand(spark, self.beside, home, "results")
+        self.stand.url = f"stomp://{listen}"
 
     def start_foreign(self) -> None:
         self.foreign.start()
@@ -127,9 +146,9 @@ class Returning:
         return taken
 
 
-def produce(foreign: Classic, queue: str, bodies: list[str]) -> list[str]:
+def produce(foreign: Classic, queue: str, bodies: list[str], *, kind: str = "queue") -> list[str]:
     wire = Wire(foreign.stomp_port)
-    headers = {"destination": f"/queue/{queue}", "persistent": "true"}
+    headers = {"destination": f"/{kind}/{queue}", "persistent": "true"}
     wire.socket.sendall(b"".join(encode_frame("SEND", headers, body.encode()) for body in bodies[:-1]))
     assert wire.ask("SEND", headers, bodies[-1].encode()).command == "RECEIPT"
     wire.leave()
@@ -143,6 +162,7 @@ def left(foreign: Classic, queue: str) -> list[str]:
     return found
 
 
+@BOTH
 def test_what_is_there_and_what_comes(foreign: Classic, beside: Daemon, stand: Stand) -> None:
     sent = produce(foreign, stand.queue, [f"{number}" for number in range(3000)])
     stand.run(stand.stream(demand="true").select("text"))
@@ -185,12 +205,10 @@ def beside_locked(place: Path, port: int, authority: Path, password: str = "secr
     words = shlex.split(line)
     uri = words[words.index("--connect") + 1].replace("//a:61617", f"//localhost:{classic.free_port()}")
     uri = uri.replace("//b:61617", f"//localhost:{port}").replace("ca.pem", str(authority))
-    uri = uri.replace("spark&password=SECRET", f"app&password={password}") + "&initialReconnectDelay=100"
+    uri = uri.replace("spark&password=SECRET", f"app&password={password}") + "&retryInterval=100&maxRetryInterval=500"
     place.mkdir()
     listen = f"stomp://127.0.0.1:{classic.free_port()}"
-    daemon = Daemon(
-        place, "--listen", listen, "--connect", uri, *[word for word in words if word == "--duplex"]
-    ).start()
+    daemon = Daemon(place, "--listen", listen, "--connect", uri).start()
     try:
         yield daemon
     finally:
@@ -222,7 +240,7 @@ def test_tls_and_a_user(locked: tuple[Classic, Path], stand: Stand, tmp_path: Pa
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("password", "does not let in app"),
+        ("password", "it does not let in app: User name [app] or password is invalid."),
         ("authority", "its certificate is not trusted: "),
     ],
 )
@@ -253,6 +271,17 @@ def test_without_demand_nothing_is_brought(foreign: Classic, beside: Daemon, sta
     assert left(foreign, stand.queue) == sent
 
 
+def test_a_topic_and_what_came_while_nobody_read(foreign: Classic, beside: Daemon, stand: Stand) -> None:
+    def topic() -> None:
+        stand.run(stand.stream(queue=None, topic="events", subscription="spark", demand="true").select("text"))
+
+    topic()
+    sent = produce(foreign, "events", ["a", "b"], kind="topic")
+    topic()
+    assert sorted(stand.texts()) == sent
+
+
+@BOTH
 def test_kills_of_either_broker_lose_nothing_and_double_nothing(foreign: Classic, beside: Daemon, stand: Stand) -> None:
     sent: list[str] = []
     query = stand.start(stand.stream(demand="true").select("text"), processingTime="0 seconds")

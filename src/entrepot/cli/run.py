@@ -68,9 +68,12 @@ DEFAULT_DATA: Final = "entrepot-data"
     "--connect",
     multiple=True,
     metavar="URI",
+    envvar="ENTREPOT_CONNECT",
+    show_envvar=True,
     help="Other brokers to bridge to: static:(tcp://host:61616), masterslave:(...), multicast://default. The query may "
     "hold attributes of <networkConnector>, like networkTTL=2. Repeatable: each is a network connector. "
-    "artemis:(tcp://host:61616) draws from an Artemis what is read here (docs/spark-on-activemq.md).",
+    "activemq:(tcp://host:61616) draws from an ActiveMQ, and artemis:(...) from an Artemis, what is read here "
+    "(docs/spark-on-activemq.md).",
 )
 @click.option("--duplex", is_flag=True, help="Let messages come back over the connections that --connect makes.")
 @click.option(

@@ -167,12 +167,11 @@ def draw_of(text: str, number: int) -> DrawEntry:
     scheme, what = kind.SCHEME, kind.WHAT
     if not isinstance(found, Composite):
         raise InvalidURI(f"{scheme}: names no broker", remedy=f"write {scheme}:(tcp://host:61616)")
-    options = kind.read(found.options, Dialect.URI)
-    members = found.members
-    if kind is ActiveMQOptions and len(members) == 1:  # as its clients write it
-        inner = members[0]
-        if isinstance(inner, Composite) and inner.scheme == FAILOVER and not inner.options:
-            members = inner.members
+    given, members = found.options, found.members
+    inner = members[0] if len(members) == 1 else None
+    if kind is ActiveMQOptions and isinstance(inner, Composite) and inner.scheme == FAILOVER:  # as its clients write it
+        given, members = {**inner.options, **given}, inner.members
+    options = kind.read(given, Dialect.URI)
     places: list[Endpoint] = []
     for member in members:
         if not isinstance(member, Endpoint) or member.scheme not in TRANSPORTS:

@@ -53,7 +53,7 @@ def outlook(connector: DrawConnector, name: str, *, topic: bool, now: Instant) -
     text += f"{int(draw.received):,} came, {int(draw.waiting):,} batches wait for our disk"
     if bridge.link.flow.reasons & NO_CREDIT:
         code = "full"
-        text += "; there is no room here, so it gets no credit"
+        text += "; there is no room here, so no more comes than is on its way"
         remedy = "consumers here, or more room: max_octets of the address, the memory limit"
     return [_told(connector, state, code, text, remedy, draw)]
 

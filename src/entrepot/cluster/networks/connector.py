@@ -14,11 +14,12 @@ from msgspec.structs import replace
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.settings import Dialect
-from entrepot.base.uri import parse
+from entrepot.base.uri import Composite, parse
+from entrepot.cluster.carrying.draw_options import ActiveMQOptions, DrawEntry
 from entrepot.cluster.link import Effect, LinkCore, LinkOptions, State
 from entrepot.cluster.networks.bridge import LOOP, Bridge
 from entrepot.cluster.networks.discovery import Discovery, Target, parse_connector
-from entrepot.cluster.networks.lists import Lists
+from entrepot.cluster.networks.lists import Included, Lists
 from entrepot.cluster.networks.neighbourhood import Neighbourhood
 from entrepot.cluster.networks.opening import greet
 from entrepot.cluster.networks.options import NetworkConnectorOptions, spread
@@ -177,3 +178,20 @@ def connector_of(text: str, number: int, *, duplex: bool) -> NetworkConnectorOpt
     uri = replace(found, options=rest).format()
     name = options.name if "name" in found.options else ("NC" if number == 1 else f"NC-{number}")
     return options.replaced(uri=uri, name=name, duplex=duplex or options.duplex)
+
+
+def connector_back(entry: DrawEntry) -> NetworkConnector | None:
+    """Return the connector that empties queues to the ActiveMQ that ``entry`` draws from; None where there are none.
+
+    It sends whether somebody reads there or not. Raises InvalidURI, InvalidOption.
+    """
+    options = entry.options
+    if not isinstance(options, ActiveMQOptions) or not options.back:
+        return None
+    delays = {"initialReconnectDelay": options.retry, "maxReconnectDelay": max(options.retry, options.retry_max)}
+    scheme = "masterslave" if len(entry.places) > 1 else "static"
+    where = Composite(scheme, entry.places, {name: str(delay // MILLISECOND) for name, delay in delays.items()})
+    made = NetworkConnectorOptions(
+        name=f"{options.name}-back", uri=where.format(), user=options.user, password=options.password, static=True
+    )
+    return NetworkConnector(made, Lists(static=tuple(Included(queue, topic=False) for queue in options.back)))

@@ -352,7 +352,7 @@ class OpenWireDrawer(Drawer):
         if number == self._entering:
             self._entering = 0
             if refusal:
-                self.fail(f"the other broker lets us not in: {refusal}")
+                self.fail(f"it does not let in {self.user or 'who gives no userName'}: {refusal}")
                 return
             self.open = True
             self.post(SessionInfo(session_id=SessionId(self._connection.value, SESSION)))

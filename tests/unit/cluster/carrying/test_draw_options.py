@@ -1,4 +1,4 @@
-"""What ``artemis:(...)`` says."""
+"""What ``artemis:(...)`` and ``activemq:(...)`` say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from entrepot.base.environment import MIB, SECOND
 from entrepot.base.errors import InvalidOption, InvalidURI
-from entrepot.cluster.carrying.draw_options import ArtemisOptions, draw_of, is_draw
+from entrepot.cluster.carrying.draw_options import ActiveMQOptions, ArtemisOptions, draw_of, draws_of, is_draw
 
 
 def test_places_and_options() -> None:
@@ -17,6 +17,7 @@ def test_places_and_options() -> None:
     ]
     assert entry.places[1].options == {"trustStorePath": "x.pem"}
     options = entry.options
+    assert isinstance(options, ArtemisOptions)
     assert (options.name, options.user, options.password, options.only) == ("artemis", "me", "it", ("Q", "A.*"))
     assert (options.ha, options.window, options.back) == (True, MIB, ())
 
@@ -52,6 +53,14 @@ def test_what_goes_back_is_a_core_bridge_for_each_queue() -> None:
         ("artemis:(tcp://me:it@a:1)", InvalidURI),
         ("artemis:()", InvalidURI),
         ("artemis://a:1", InvalidURI),
+        ("activemq:(tcp://a:1)?user=me", InvalidOption),
+        ("activemq:(tcp://a:1)?window=1048576", InvalidOption),
+        ("activemq:(tcp://a:1)?prefetchSize=0", InvalidOption),
+        ("activemq:failover:(tcp://a:1)?randomize=false", InvalidOption),
+        ("activemq:(failover:(tcp://a:1),tcp://b:1)", InvalidURI),
+        ("activemq:(tcp://me:it@a:1)", InvalidURI),
+        ("activemq:(http://a:1)", InvalidURI),
+        ("activemq:()", InvalidURI),
     ],
 )
 def test_what_cannot_be_is_refused(text: str, error: type[Exception]) -> None:
@@ -65,6 +74,31 @@ def test_waits_of_a_lost_connection_grow() -> None:
     assert (made.initial_delay, made.max_delay, made.exponential, made.attempts_max) == (SECOND, 8 * SECOND, True, 0)
 
 
-def test_what_names_an_artemis() -> None:
+def test_what_names_a_broker_to_draw_from() -> None:
     assert is_draw("artemis:(tcp://a:1)")
+    assert is_draw(" ActiveMQ:tcp://a:1")
     assert not is_draw("static:(tcp://a:1)")
+    assert not is_draw("activemq")
+
+
+@pytest.mark.parametrize("text", ["(tcp://a:1,ssl://b:2)", "failover:(tcp://a:1,ssl://b:2)"])
+def test_an_activemq(text: str) -> None:
+    entry = draw_of(f"activemq:{text}?userName=me&password=it&prefetchSize=50&clientID=c&only=Q", 1)
+    options = entry.options
+    assert isinstance(options, ActiveMQOptions)
+    assert (options.name, options.user, options.password, options.client_id) == ("activemq", "me", "it", "c")
+    assert (options.prefetch, options.only) == (50, ("Q",))
+    assert [(place.host, place.port) for place in entry.places] == [("a", 1), ("b", 2)]
+    assert entry.bridges() == []
+
+
+def test_each_kind_is_counted_for_itself() -> None:
+    texts = ("artemis:tcp://a:1", "static:(tcp://b:1)", "activemq:tcp://c:1", "artemis:tcp://d:1", "activemq:tcp://e:1")
+    assert [entry.options.name for entry in draws_of(texts)] == ["artemis", "activemq", "artemis-2", "activemq-2"]
+
+
+def test_the_user_stands_where_its_kind_has_it() -> None:
+    for kind, name in (("artemis", "user"), ("activemq", "userName")):
+        with pytest.raises(InvalidURI) as caught:
+            draw_of(f"{kind}:(tcp://me:it@a:1)", 1)
+        assert f"?{name}=NAME" in str(caught.value.remedy)

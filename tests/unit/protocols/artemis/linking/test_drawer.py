@@ -6,6 +6,7 @@ from entrepot.base.uri import Endpoint
 from entrepot.cluster.clusters.options import connector_of
 from entrepot.model import address as names
 from entrepot.protocols.artemis.linking.drawer import CHANNEL, SESSIONS, CoreDrawer
+from entrepot.protocols.artemis.linking.intake import CoreIntake
 from entrepot.protocols.artemis.packets import (
     ClusterTopology,
     CreateSessionReply,
@@ -180,7 +181,7 @@ def test_the_id_of_a_message_is_of_one_store_and_one_queue() -> None:
     talk.member("n1")
     talk.enter()
     one, two = talk.draw("one"), talk.draw("two")
-    intake = talk.drawer.taking
+    intake: CoreIntake = talk.drawer.taking
     ids = {intake.identity(one, 5), intake.identity(one, 6), intake.identity(two, 5)}
     intake.node = "n2"
     ids.add(intake.identity(one, 5))
