@@ -509,10 +509,13 @@ class Assembly:
         return changed
 
 
-def unreached(made: Assembly) -> list[str]:
-    """Return the connectors that messages come over, started, whose other broker is not reached just now."""
+def unreached(made: Assembly, name: str, topic: bool) -> list[str]:
+    """Return the connectors, started, over which messages of the queue ``name`` do not come just now, and why.
+
+    ``topic``: it is the name of a topic.
+    """
     found = [one.options.name for one in made.connectors if one.started and one.seeks()]
-    return found + [one.name for one in made.draws if one.started and one.seeks()]
+    return found + [why for one in made.draws if one.started and (why := one.hindrance(name, topic=topic))]
 
 
 def stand_in(made: Assembly, connectors: Mapping[str, str]) -> None:

@@ -258,7 +258,7 @@ def test_what_is_wrong_with_either_is_said_with_a_remedy(
             assert time.monotonic() < until, daemon.told()
             time.sleep(0.1)
         stand.url = f"stomp://127.0.0.1:{daemon.port}"
-        with pytest.raises(Exception, match="is away") as away:  # and no query that found nothing
+        with pytest.raises(Exception, match="cannot come over activemq") as away:  # and no query that found nothing
             stand.run(stand.stream(demand="true", failoverTimeout="3000"))
         assert "entrepot bridge list" in str(pipeline.cause_of(away.value))
         stand.close()

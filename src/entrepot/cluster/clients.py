@@ -71,8 +71,8 @@ class _Neighbours(Neighbours):
     def places(self) -> str:
         return self.cluster.places()
 
-    def away(self) -> str:
-        return ", ".join(self.cluster.unreached())
+    def away(self, name: str, topic: bool) -> str:
+        return ", ".join(self.cluster.unreached(name, topic))
 
 
 class ClientCluster(Cluster):
@@ -95,7 +95,7 @@ class ClientCluster(Cluster):
         self.balance: Final = Balance()
         self.moved = 0
         self.links: dict[Hashable, CensusPort] = {}
-        self.unreached: Callable[[], list[str]] = list  # connectors of which the other broker is away
+        self.unreached: Callable[[str, bool], list[str]] = lambda name, topic: []  # see `Neighbours.away`
         self._departures: dict[int, Departure] = {}
         self._stubborn: dict[int, int] = {}  # a client that could not be moved -> when it may be asked again
         self._filters: dict[str, list[re.Pattern[str]]] = {}

@@ -117,8 +117,11 @@ class Neighbours:
         """Return who is known and where STOMP is spoken there, this broker first: the list of BROKERS' answer."""
         return ""
 
-    def away(self) -> str:
-        """Return the connectors over which messages are to come, and whose other broker is not reached just now."""
+    def away(self, name: str, topic: bool) -> str:
+        """Return the connectors over which messages of the queue ``name`` are to come, and do not come just now.
+
+        Their other broker is not reached, or refuses that queue: then why, too. ``topic``: it is the name of a topic.
+        """
         return ""
 
 

@@ -247,7 +247,7 @@ class Holding:
             if away and now - begun > self.query.reach.patience:
                 arriving.stuck = True
                 raise Unreachable(
-                    f"what the brokers of the url are to bring cannot come: the other end of {away} is away",
+                    f"what the brokers of the url are to bring cannot come over {away}",
                     remedy="`entrepot bridge list` says why; demand=false takes what is here already",
                 )
             yield from wait(LOOK)

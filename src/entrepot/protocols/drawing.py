@@ -36,6 +36,7 @@ OPEN: Final = 2  # messages come,
 ENDING: Final = 3  # no more is taken; what was taken is still to be acknowledged,
 CLOSING: Final = 4  # the other broker was told,
 GONE: Final = 5  # and nothing is left
+MISSING: Final = "there is no such queue"  # why one is drawn no more: it is asked for again
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

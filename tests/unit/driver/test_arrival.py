@@ -52,7 +52,7 @@ def test_a_bridge_that_opens_late_is_waited_for_and_for_what_it_brings() -> None
 def test_a_bridge_that_does_not_open_is_no_empty_queue() -> None:
     world = Asking(lambda since: True)
     world.come(3)
-    with pytest.raises(Unreachable, match="the other end of there is away") as refused:
+    with pytest.raises(Unreachable, match="cannot come over there") as refused:
         world.available()
     assert "demand=false" in (refused.value.remedy or "")
     assert PATIENCE <= world.time - world.began < PATIENCE + 1

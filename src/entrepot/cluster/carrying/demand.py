@@ -96,7 +96,12 @@ class ReaderDemand(Listener):
             return ""
         if self.only and not any(matches(one, each, MIXED) for one in self.only for each in names):
             return ""
-        return f"topic://{name}" if topic else f"queue://{name}"
+        return key_for(name, topic=topic)
+
+
+def key_for(name: str, *, topic: bool) -> str:
+    """Return under what a queue, or a topic, of this ``name`` is wanted."""
+    return f"topic://{name}" if topic else f"queue://{name}"
 
 
 def is_own(name: str) -> bool:

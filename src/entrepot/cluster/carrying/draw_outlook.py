@@ -6,6 +6,7 @@ from typing import Final
 
 from entrepot.base.environment import MILLISECOND, Instant
 from entrepot.base.patterns import MIXED, matches
+from entrepot.cluster.carrying.demand import key_for
 from entrepot.cluster.carrying.drawing import DrawConnector, DrawnBridge
 from entrepot.cluster.flow import NO_CREDIT
 from entrepot.cluster.link import State
@@ -33,7 +34,7 @@ def outlook(connector: DrawConnector, name: str, *, topic: bool, now: Instant) -
     if bridge is None:
         text, remedy = f"{who} is not asked: the connector is stopped", f"entrepot bridge start {connector.name}"
         return [_told(connector, "stopped", "stopped", text, remedy)]
-    key = f"{'topic' if topic else 'queue'}://{name}"
+    key = key_for(name, topic=topic)
     state = bridge.link.state.value
     wanted = bridge.demand.wanted.get(key)
     draw = bridge.drawing.get(key)

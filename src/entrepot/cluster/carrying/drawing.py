@@ -17,7 +17,7 @@ from typing import Final
 from entrepot.base.environment import MILLISECOND, Duration, Instant
 from entrepot.base.errors import Fault
 from entrepot.base.uri import Endpoint, authority
-from entrepot.cluster.carrying.demand import ReaderDemand, Wanted
+from entrepot.cluster.carrying.demand import ReaderDemand, Wanted, key_for
 from entrepot.cluster.carrying.draw_options import ActiveMQOptions, ArtemisOptions, DrawEntry
 from entrepot.cluster.dialled import Driven, Looking, Perform, Say, link_report, report_at_rest
 from entrepot.cluster.flow import NO_CREDIT
@@ -25,12 +25,13 @@ from entrepot.cluster.link import LinkCore, LinkOptions, State
 from entrepot.cluster.supervision import INTERVALS_SILENT
 from entrepot.core.broker import BrokerCore
 from entrepot.protocols.artemis.linking.drawer import CoreDrawer
-from entrepot.protocols.drawing import Draw, Drawer, DrawerPort
+from entrepot.protocols.drawing import MISSING, OPEN, Draw, Drawer, DrawerPort
 from entrepot.protocols.openwire.drawing import OpenWireDrawer
 from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import NEVER, Session, Shell
 
 UNWANTED: Final = "nobody reads it here"
+WHY_MAX: Final = 200  # characters of what another broker says
 STOPS: Final = "the bridge was stopped"
 
 
@@ -240,6 +241,12 @@ class DrawnBridge(Driven):
         """Return when a queue that is wanted is asked for again, and why it is not drawn; "" where nothing refused."""
         return self._again.get(key, 0), self._said.get(key, "")
 
+    def hindrance(self, key: str) -> str:
+        """Return why nothing comes of what is wanted as ``key``: a refusal. That it is not there yet is none."""
+        draw = self.drawing.get(key)
+        why = self._said.get(key, "")
+        return "" if why == MISSING or (draw is not None and draw.state == OPEN) else why
+
     def probe(self) -> int:
         """Ask what the other broker itself answers."""
         return int(self.drawer.query())
@@ -304,6 +311,16 @@ class DrawConnector:
     def seeks(self) -> bool:
         """Say whether the other broker is not reached just now."""
         return self.bridge is None or self.bridge.link.state is not State.OPEN
+
+    def hindrance(self, name: str, *, topic: bool) -> str:
+        """Return the name of this connector where nothing comes over it of the queue ``name``, and why; "" else.
+
+        ``topic``: it is the name of a topic.
+        """
+        if self.seeks() or self.bridge is None:
+            return self.name
+        why = self.bridge.hindrance(key_for(name, topic=topic))
+        return f"{self.name} ({why.splitlines()[0][:WHY_MAX]})" if why else ""
 
     @property
     def state(self) -> str:

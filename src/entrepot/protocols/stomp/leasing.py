@@ -250,7 +250,9 @@ class Leasing(Source):
         if counted:
             fields["octets"] = str(lease.claimed)
         if any(demand.lease is lease for demand in self.demands):
-            away = self.session.broker.neighbours.away()
+            queue = lease.queue
+            topic = queue.routing == MULTICAST
+            away = self.session.broker.neighbours.away(queue.address if topic else queue.name, topic)
             if away:
                 fields["away"] = away
         self.answer(lease, fields, receipt)

@@ -401,3 +401,32 @@ def test_what_is_not_there_is_explained_with_when_it_is_asked_for_again() -> Non
     (row,) = outlook(one.connector, "later", topic=False, now=one.near.now)
     assert row["code"] == "not-drawn"
     assert "again in 1000 ms" in str(row["text"])
+
+
+def test_why_nothing_comes_is_told_who_waits_for_it(language: str) -> None:
+    one = drawn(language)
+    assert one.connector.hindrance("Q", topic=False) == ""
+    one.lease()
+    assert one.connector.hindrance("Q", topic=False) == ""
+    one.reachable = False
+    one.cut()
+    one.run()
+    assert one.connector.hindrance("Q", topic=False) == language
+
+
+def test_a_refusal_is_told_with_what_it_says_and_only_who_waits_for_that_queue(language: str) -> None:
+    policy = {"max-size-bytes": "2000", "address-full-policy": "FAIL"}
+    one = KINDS[language](near={"policies": {"Q": policy}})
+    one.create("Q")
+    one.lease()
+    one.lease("other")
+    one.send(*("x" * 500 for _ in range(20)))
+    assert one.connector.hindrance("Q", topic=False).startswith(f"{language} (a message was refused here: ")
+    assert one.connector.hindrance("other", topic=False) == ""
+    assert one.connector.hindrance("Q", topic=True) == ""
+
+
+def test_a_queue_that_is_not_there_yet_is_no_refusal() -> None:
+    one = Drawn()
+    one.lease("later")
+    assert one.connector.hindrance("later", topic=False) == ""

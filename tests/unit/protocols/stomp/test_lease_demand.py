@@ -67,12 +67,15 @@ def test_it_ends_with_connection_lease_queue_and_broker(talk: Conversation, end:
 
 def test_it_is_told_of_bridges_that_reach_nobody(talk: Conversation) -> None:
     class Alone(Neighbours):
-        def away(self) -> str:
-            return "there, NC"
+        def away(self, name: str, topic: bool) -> str:
+            return f"there, NC ({name}{' a topic' if topic else ''})"
 
     talk.rig.broker.neighbours = Alone()
     assert not any("away" in line for line in talk.run([CLAIM]))
-    assert any("away:there, NC" in line for line in talk.run([f"{CLAIM} demand:true"]))
+    assert any("away:there, NC (q)" in line for line in talk.run([f"{CLAIM} demand:true"]))
+    talk.run(["r ATTACH topic:/topic/t subscription:s group:etl receipt:7"])
+    claim = "r CLAIM topic:/topic/t subscription:s group:etl epoch:1 receipt:8 demand:true"
+    assert any("away:there, NC (t a topic)" in line for line in talk.run([claim]))
 
 
 def test_nothing_is_dispatched_to_it_and_others_go_on(talk: Conversation) -> None:

@@ -44,7 +44,7 @@ from entrepot.protocols.artemis.packets import (
 from entrepot.protocols.artemis.places import CORE_MULTICAST
 from entrepot.protocols.artemis.refusals import NO_QUEUE, QUEUE_EXISTS
 from entrepot.protocols.artemis.schema import VERSION_MAX
-from entrepot.protocols.drawing import Draw, Drawer, DrawerPort, Intake, Taking
+from entrepot.protocols.drawing import MISSING, Draw, Drawer, DrawerPort, Intake, Taking
 from entrepot.protocols.session import Shell
 
 SESSIONS: Final = 1  # the channel where sessions are made
@@ -304,7 +304,7 @@ class CoreDrawer(Drawer):
         if refusal is not None and not (ask.kind == ASKS_QUEUE and refusal.code == QUEUE_EXISTS):
             if not draw.why:
                 missing = refusal.code == NO_QUEUE
-                draw.why = "there is no such queue" if missing else refusal.text or f"code {refusal.code}"
+                draw.why = MISSING if missing else refusal.text or f"code {refusal.code}"
             self.part(draw)
         elif ask.kind == ASKS_QUEUE:
             self._consume(draw)
