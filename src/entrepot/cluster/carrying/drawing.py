@@ -31,6 +31,7 @@ from entrepot.protocols.openwire.negotiation import WIRE_FORMAT
 from entrepot.protocols.session import NEVER, Session, Shell
 
 UNWANTED: Final = "nobody reads it here"
+NOWHERE: Final = "what comes is kept nowhere else, and this broker has no disk: it is lost when this broker ends"
 WHY_MAX: Final = 200  # characters of what another broker says
 STOPS: Final = "the bridge was stopped"
 
@@ -138,6 +139,8 @@ class DrawnBridge(Driven):
         self._open = True
         place = self.link.place
         self.say(f"messages come from {'' if place is None else place.masked()}")
+        if not self.broker.journal.pages:
+            self.say(NOWHERE)
         self._again.clear()
         self.watch()
         self.look()

@@ -430,3 +430,9 @@ def test_a_queue_that_is_not_there_yet_is_no_refusal() -> None:
     one = Drawn()
     one.lease("later")
     assert one.connector.hindrance("later", topic=False) == ""
+
+
+@pytest.mark.parametrize("disk", [True, False])
+def test_a_broker_without_a_disk_warns(disk: bool) -> None:
+    one = Drawn(near={"disk": disk})
+    assert any("has no disk" in said for said in one.said) is not disk
