@@ -179,7 +179,7 @@ class Plan:
         return [CoreConnector(one) for one in entries]
 
     def draw_connectors(self) -> list[DrawConnector]:
-        """Return new connections to brokers of Artemis from which messages come, not started. Raises InvalidOption."""
+        """Return new connections to brokers from which messages are drawn, not started. Raises InvalidOption."""
         if not self.draws:
             return []
         from entrepot.cluster.carrying.drawing import DrawConnector  # noqa: PLC0415 - see `entrepot.artemis`

@@ -36,7 +36,7 @@ class NodeOptions:
     file says beyond that; for a pattern that is in both, ``policies`` has the last word. ``shared``: how ``data`` is
     shared with others, None when it is not. ``security``: who may come in and what he may do; None: what ``config``
     says.
-    ``draws``: brokers of Artemis from which messages come, and to which they go back.
+    ``draws``: brokers of ActiveMQ and Artemis from which messages come, and to which they go back.
     ``announce``: where the first place that speaks OpenWire is announced, like ``multicast://default``.
     ``zone``: where this broker is, "" for nowhere in particular; ``client_zones``: rules of `cluster/zones.py`.
     ``trace``: the directory of the trace, None for none; it takes at most ``trace_limit`` octets.

@@ -187,7 +187,7 @@ def _elsewhere(answer: dict[str, Any], names: dict[str, str]) -> None:
 
 
 def _federation(answer: dict[str, Any]) -> None:
-    """Show what the upstreams of its federations, and brokers of Artemis that it draws from, do for the destination."""
+    """Show what the upstreams of its federations, and brokers that it draws from, do for the destination."""
     known = answer.get("elsewhere") or {}
     for row in [*(known.get("upstreams") or ()), *(known.get("draws") or ())][:CONSUMERS_SHOWN]:
         if row["code"] == "reading" and not row["remedy"]:

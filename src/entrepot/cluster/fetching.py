@@ -11,7 +11,7 @@ from entrepot.core.broker import BrokerCore
 
 
 class Fetcher(Protocol):
-    """The upstream of a federation, or a broker of Artemis from which messages are drawn; all within a turn."""
+    """The upstream of a federation, or a broker from which messages are drawn; all within a turn."""
 
     started: bool
     auto_start: bool
