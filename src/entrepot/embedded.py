@@ -136,6 +136,7 @@ class BlockingBroker:
 
     def __init__(self, broker: Broker, portal: Portal) -> None:
         self._broker: Final = broker
+        self._portal: Final = portal
         self.queues: Final = BlockingQueues(broker.queues, portal)
 
     @property
@@ -151,6 +152,10 @@ class BlockingBroker:
     def uri(self, protocol: str) -> str:
         """Return where ``protocol`` (``stomp``, ``openwire``, ``tcp``) is spoken. Raises InvalidOption."""
         return self._broker.uri(protocol)
+
+    def wait(self) -> str:
+        """Return why it ends, when it does: it was stopped, or its journal failed."""
+        return self._portal.call(self._broker.node.wait)
 
 
 class BlockingQueues:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import classic
+import pyarrow.dataset
 import pytest
 from classic import Classic
 from ours import listens
@@ -25,7 +29,7 @@ from guides import all_blocks
 from promises import never
 from shell.certificates import Certificates
 from shell.daemon import Daemon, Wire
-from spark.stand import PATIENCE, Stand
+from spark.stand import PATIENCE, QUICK, Stand
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -279,6 +283,57 @@ def test_a_topic_and_what_came_while_nobody_read(foreign: Classic, beside: Daemo
     sent = produce(foreign, "events", ["a", "b"], kind="topic")
     topic()
     assert sorted(stand.texts()) == sent
+
+
+def test_one_process_draws_and_lands_and_is_killed(foreign: Classic, tmp_path: Path) -> None:
+    """The file of the page: once, killed while messages come, and once more."""
+    (block,) = [one for one in all_blocks("toml") if one.page == PAGE]
+    settings = "\n".join(f'"{name.replace("__", ".")}" = "{value}"' for name, value in QUICK.items())
+    where = "activemq:(tcp://activemq:61616)?userName=spark&password=${AMQ_PASSWORD}"
+    assert where in block.text
+    text = block.text.replace(where, f"activemq:({foreign.url})?retryInterval=100&only=one")
+    text = text.replace('queue = "orders"', 'queue = "one"').replace("[beside]", '[beside]\nname = "one"')
+    master = 'master = "local[2,4]"\nmemory = "600m"\n'
+    (tmp_path / "orders.toml").write_text(f"{master}{text}\n[spark]\n{settings}\n")
+    command = [sys.executable, "-m", "entrepot", "pipeline", "land", "orders.toml"]
+
+    def environment() -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": str(Path(entrepot.__file__).resolve().parents[1])}
+
+    def once() -> str:
+        done = subprocess.run(
+            [*command, "--once"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=4 * PATIENCE
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    def landed() -> list[str]:
+        """Return the texts of the files that Spark's log has: others belong to a batch that is not done."""
+        log = (tmp_path / "data/orders/_spark_metadata").glob("[0-9]*")
+        files = {json.loads(line)["path"] for one in log for line in one.read_text().splitlines()[1:]}
+        found = pyarrow.dataset.dataset([path.removeprefix("file://") for path in sorted(files)])
+        return [str(text) for text in found.to_table(columns=["text"])["text"].to_pylist()]
+
+    sent = produce(foreign, "one", [f"{number}" for number in range(500)])
+    assert " 500 " in once()
+    sent += produce(foreign, "one", [f"{number}" for number in range(500, 30_500)])
+    with (tmp_path / "log").open("wb") as log:
+        running = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), stdout=log, stderr=log, start_new_session=True
+        )
+    until = time.monotonic() + 2 * PATIENCE
+    while (
+        not (tmp_path / "beside" / "journal").exists() or b"messages come from" not in (tmp_path / "log").read_bytes()
+    ):
+        assert time.monotonic() < until, (tmp_path / "log").read_text()[-3000:]
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    once()
+    with never():
+        assert sorted(landed()) == sorted(sent)
+        assert left(foreign, "one") == []
 
 
 @BOTH

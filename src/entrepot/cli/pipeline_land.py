@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from entrepot.cli.spark import spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from entrepot.embedded import BlockingBroker
     from entrepot.pipeline.landing.configuration import Landing
     from entrepot.pipeline.landing.running import Witness
     from entrepot.pipeline.landing.supervising import Supervisor
@@ -53,6 +55,8 @@ def land(*, file: Path, check: bool, once: bool, output: str, log_level: str, lo
 
     landing = configuration.load(file)
     if check:
+        if landing.beside is not None:
+            click.echo(f"beside: a broker that draws from {landing.beside.where()} into {landing.beside.data}")
         for flow in landing.land:
             source = flow.options
             what = source.get("queue") or source.get("topic")
@@ -64,6 +68,7 @@ def land(*, file: Path, check: bool, once: bool, output: str, log_level: str, lo
     with (
         configuration.alone(landing),
         until_told() as ended,
+        _beside(landing, ended) as landing,
         spark_session(landing.name, landing.master or None, landing.memory, settings) as spark,
         _witness(spark, landing, once=once) as witness,
     ):
@@ -74,6 +79,45 @@ def land(*, file: Path, check: bool, once: bool, output: str, log_level: str, lo
             runner.run(ended)
     if once:
         _tell(runner.supervisor, output)
+
+
+@contextmanager
+def _beside(landing: Landing, ended: threading.Event) -> Iterator[Landing]:
+    """Run the broker beside, where the file has one, and yield what is landed from there.
+
+    ``ended`` is set where that broker ends by itself, as one whose disk fails does: nothing would come any more.
+    Raises EntrepotError where it cannot be started, and then.
+    """
+    beside = landing.beside
+    if beside is None:
+        yield landing
+        return
+    from entrepot.embedded import Broker  # noqa: PLC0415 - most files have none
+
+    made = Broker(name=beside.name, data=beside.data, listen=[f"stomp://{beside.listen}"], connect=list(beside.connect))
+    with made as broker:
+        watch = _Watch(broker, ended)
+        watch.start()
+        yield landing.at(broker.uri("stomp"))
+        if watch.why:
+            raise OperatorError(f"the broker beside ended: {watch.why}", remedy="start it again; nothing is lost")
+
+
+class _Watch(threading.Thread):
+    """Waits for the end of a broker, and has all that lands come to its own. ``why``: it ended before that."""
+
+    def __init__(self, broker: BlockingBroker, ended: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.why = ""
+        self._broker: Final = broker
+        self._ended: Final = ended
+
+    def run(self) -> None:
+        """Wait."""
+        why = self._broker.wait()
+        if not self._ended.is_set():
+            self.why = why
+            self._ended.set()
 
 
 @contextmanager

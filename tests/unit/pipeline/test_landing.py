@@ -214,3 +214,47 @@ def test_pages_tell_each_flow() -> None:
     assert answer(supervisor, registry, "/health/ready")[0] == 200
     assert answer(supervisor, registry, "/health/live")[0] == 200
     assert answer(supervisor, registry, "/else")[0] == 404
+
+
+BESIDE = (
+    FILE.replace('url = "stomp://127.0.0.1:61613"\n', "")
+    + """
+[beside]
+data = "beside"
+connect = ["activemq:(tcp://me:61616)?userName=me&password=secret", "artemis:(tcp://b:1,tcp://c:2)"]
+"""
+)
+
+
+def test_a_broker_beside_is_the_source_of_each_flow_that_names_no_other() -> None:
+    landing = read(BESIDE.replace('topic = "prices"', 'topic = "prices"\nurl = "stomp://elsewhere:61613"'))
+    assert landing.beside is not None
+    assert (landing.beside.data, landing.beside.listen, landing.beside.name) == ("beside", "127.0.0.1:0", "land")
+    assert landing.beside.where() == "tcp://me:61616, tcp://b:1, tcp://c:2"
+    orders, prices = landing.at("stomp://127.0.0.1:4711").land
+    assert (orders.options["url"], orders.options["demand"]) == ("stomp://127.0.0.1:4711", "true")
+    assert prices.options["url"] == "stomp://elsewhere:61613"
+    assert "demand" not in prices.options
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "remedy"),
+    [
+        ('"beside"', '""', "keeps nothing", "directory"),
+        ("activemq:(tcp://me:61616)?", "static:(tcp://me:61616)?", "draws from static", "activemq:("),
+        ("userName=", "user=", "user", "userName"),
+        ("connect = [", 'listen = "nowhere"\nconnect = [', "listen", ""),
+        ("connect = [", "conect = [", "conect", "did you mean 'connect'"),
+    ],
+)
+def test_a_broker_beside_that_cannot_be(old: str, new: str, said: str, remedy: str) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        read(BESIDE.replace(old, new))
+    assert said in caught.value.message
+    assert remedy in str(caught.value.remedy)
+    assert "secret" not in str(caught.value)
+
+
+def test_without_any_broker_a_flow_reads_nothing() -> None:
+    with pytest.raises(InvalidOption, match="url"):
+        read(BESIDE[: BESIDE.index("[beside]")])

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from entrepot.base.errors import InvalidOption
+from entrepot.base.errors import EntrepotError, InvalidOption
 from entrepot.base.places import host_and_port
+from entrepot.cluster.carrying.draw_options import draws_of, is_draw
 from entrepot.pipeline import options as option_table
 
 FORMATS: Final = ("parquet", "delta", "iceberg", "json", "csv")
@@ -36,6 +38,7 @@ LIMITS: Final = (
     "-Dorg.apache.avro.limits.string.maxLength=67108864 -Dorg.apache.avro.limits.bytes.maxLength=67108864 "
     "-Dorg.apache.avro.limits.collectionItems.maxLength=4194304"
 )
+SOMEWHERE: Final = "stomp://127.0.0.1:61613"  # in place of a broker that is not started yet
 VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -71,6 +74,23 @@ class Supervision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calm: float = 300.0
 
 
+class Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A broker of ours in this process, which draws from the one that has the messages (docs/spark-on-activemq.md).
+
+    ``connect``: from where, ``activemq:(...)`` and ``artemis:(...)``; ``data``: the directory of what it has drawn;
+    ``listen``: ``host:port`` where tasks reach it, port 0 for a free one; ``name``: what it calls itself there.
+    """
+
+    connect: list[str]
+    data: str
+    listen: str = "127.0.0.1:0"
+    name: str = "land"
+
+    def where(self) -> str:
+        """Return from where it draws, without secrets."""
+        return ", ".join(place.masked() for entry in draws_of(tuple(self.connect)) for place in entry.places)
+
+
 class LineageTo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whom OpenLineage tells. ``url``: of the catalog, or as its own settings say; ``every``: s between figures."""
 
@@ -92,6 +112,15 @@ class Landing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spark: dict[str, str | int | bool] = {}  # settings of the session
     restart: Supervision = Supervision()
     lineage: LineageTo | None = None
+    beside: Beside | None = None
+
+    def at(self, url: str) -> Landing:
+        """Return the same with the broker beside at ``url``: the source of each flow that names no other one."""
+        flows = [
+            flow if "url" in flow.source else replace(flow, source={"url": url, "demand": True, **flow.source})
+            for flow in self.land
+        ]
+        return replace(self, land=flows)
 
 
 def load(path: Path) -> Landing:
@@ -115,10 +144,28 @@ def read(text: str, name: str = "the file") -> Landing:
         raise InvalidOption(
             f"{name}: {error}", remedy=_near(str(error)) or "docs/landing.md lists what it may say"
         ) from None
-    flows = [msgspec.structs.replace(flow, source={**landing.source, **flow.source}) for flow in landing.land]
-    landing = msgspec.structs.replace(landing, land=flows)
-    _check(landing, name)
+    flows = [replace(flow, source={**landing.source, **flow.source}) for flow in landing.land]
+    landing = replace(landing, land=flows)
+    if landing.beside is not None:
+        _check_beside(landing.beside, name)
+    _check(landing if landing.beside is None else landing.at(SOMEWHERE), name)
     return landing
+
+
+def _check_beside(beside: Beside, name: str) -> None:
+    other = [text for text in beside.connect if not is_draw(text)]
+    if other or not beside.connect:
+        raise InvalidOption(
+            f"{name}: beside draws from {other[0].partition(':')[0] if other else 'nothing'}",
+            remedy='connect = ["activemq:(tcp://host:61616)"], or artemis:(...); a bridge is one of `entrepot run`',
+        )
+    try:
+        draws_of(tuple(beside.connect))
+    except EntrepotError as error:
+        raise InvalidOption(f"{name}: beside: {error.message}", remedy=error.remedy) from None
+    if not beside.data.strip():
+        raise InvalidOption(f"{name}: beside keeps nothing", remedy="data names a directory: what came is nowhere else")
+    host_and_port(beside.listen, "127.0.0.1:0", name="listen")
 
 
 def _check(landing: Landing, name: str) -> None:
@@ -251,6 +298,6 @@ def _near(said: str) -> str:
     found = re.search(r"unknown field `([^`]*)`", said)
     if found is None:
         return ""
-    known = {field for one in (Landing, Flow, Supervision, LineageTo) for field in one.__struct_fields__}
+    known = {field for one in (Landing, Flow, Supervision, LineageTo, Beside) for field in one.__struct_fields__}
     near = difflib.get_close_matches(found.group(1), sorted(known), n=1)
     return f"did you mean {near[0]!r}?" if near else ""
