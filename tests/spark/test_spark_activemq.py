@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shlex
 import signal
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import classic
-import pyarrow.dataset
 import pytest
 from classic import Classic
 from ours import listens
@@ -29,6 +27,7 @@ from guides import all_blocks
 from promises import never
 from shell.certificates import Certificates
 from shell.daemon import Daemon, Wire
+from spark.soak_programs import landed
 from spark.stand import PATIENCE, QUICK, Stand
 
 if TYPE_CHECKING:
@@ -307,13 +306,6 @@ def test_one_process_draws_and_lands_and_is_killed(foreign: Classic, tmp_path: P
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
-    def landed() -> list[str]:
-        """Return the texts of the files that Spark's log has: others belong to a batch that is not done."""
-        log = (tmp_path / "data/orders/_spark_metadata").glob("[0-9]*")
-        files = {json.loads(line)["path"] for one in log for line in one.read_text().splitlines()[1:]}
-        found = pyarrow.dataset.dataset([path.removeprefix("file://") for path in sorted(files)])
-        return [str(text) for text in found.to_table(columns=["text"])["text"].to_pylist()]
-
     sent = produce(foreign, "one", [f"{number}" for number in range(500)])
     assert " 500 " in once()
     sent += produce(foreign, "one", [f"{number}" for number in range(500, 30_500)])
@@ -332,7 +324,7 @@ def test_one_process_draws_and_lands_and_is_killed(foreign: Classic, tmp_path: P
     running.wait()
     once()
     with never():
-        assert sorted(landed()) == sorted(sent)
+        assert sorted(landed(tmp_path / "data/orders")) == sorted(sent)
         assert left(foreign, "one") == []
 
 
