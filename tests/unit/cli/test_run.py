@@ -21,3 +21,12 @@ def test_what_cannot_be_meant_ends_with_2_before_anything_is_opened(arguments: l
     result = CliRunner().invoke(cli, ["run", *arguments])
     assert result.exit_code == 2, result.output
     assert message in result.output
+
+
+def test_what_it_connects_to_may_stand_in_the_environment() -> None:
+    """There nobody else of the machine reads the password; several stand side by side."""
+    both = "activemq:(tcp://a:1)?userName=me&password=secret artemis:(tcp://b:1)?colour=red"
+    result = CliRunner().invoke(cli, ["run", "--ephemeral"], env={"ENTREPOT_CONNECT": both})
+    assert result.exit_code == 2, result.output
+    assert "colour" in result.output
+    assert "secret" not in result.output
