@@ -87,9 +87,10 @@ def test_a_consumer_of_openwire_does_not_see_them(make):
 
 
 BETWEEN_NODES = {
-    f"protocols/artemis/{name}.py" for name in ("arriving", "linking/crossing", "linking/intake", "sending")
+    *(f"protocols/artemis/{name}.py" for name in ("arriving", "linking/crossing", "sending")),
+    "protocols/drawing.py",
 }
-"""Nodes of a cluster say over CORE which queues of the other one a message is for."""
+"""Nodes of a cluster say over CORE which queues of the other one a message is for; what is drawn loses it."""
 OWN = {
     *(f"protocols/mqtt/{name}.py" for name in ("convert", "delivery", "figures", "house", "retained")),
     *(f"protocols/amqp/{name}.py" for name in ("convert", "incoming", "large")),
