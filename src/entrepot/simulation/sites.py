@@ -178,14 +178,14 @@ class Site:
         journal: JournalCore = MemoryJournal()
         if config.broker.persistent:
             journal = JournalCore(self.disk, JournalOptions(node=self.name, segment_bytes=SEGMENT_OCTETS))
-        plan = Plan(config.broker.name, config.usage.memory_limit, config=config, interval=self.blueprint.interval)
+        plan = self.plan()
         entropy = self.world.lots(f"broker {self.name} {self.runs}")
         ports = Ports(
             journal, entropy, Hub(strict=True), say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}")
         )
         made = Assembly(plan, ports, self.make_connectors())
         broker = made.broker
-        broker.copies = WatchedCopies(self, journal)
+        self.watch(broker)
         made.recover(self.world.time, self.world.wall())
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units
@@ -197,6 +197,15 @@ class Site:
         self.turn(self._connect)
         for reader in list(self.readers.values()):
             self._return(reader)
+
+    def plan(self) -> Plan:
+        """Return what the broker is made from."""
+        config = self.blueprint.config
+        return Plan(config.broker.name, config.usage.memory_limit, config=config, interval=self.blueprint.interval)
+
+    def watch(self, broker: BrokerCore) -> None:
+        """Look at what a new broker does, from before it has read its journal."""
+        broker.copies = WatchedCopies(self, broker.journal)
 
     def consumed(self, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader here settled a message; the ledger of the network hears of it."""
