@@ -244,6 +244,24 @@ class Intake:
         if self._held == 0:
             self.port.waits(False)
 
+    def let_go(self, draw: Draw) -> None:
+        """No more comes from ``draw``: what waits for room waits for the disk alone.
+
+        It is here, however full this broker is. Were it kept back until there is room, the other broker would have it
+        as long as nobody reads here, and give it to somebody else when the connection ends.
+        """
+        mine: list[Held] = []
+        others: list[Held] = []
+        for held in self._holding.held:
+            (mine if isinstance(held, _HeldBatch) and held.batch.draw is draw else others).append(held)
+        if not mine:
+            return
+        self._holding.held = others
+        if not others:
+            self._holding.forget()
+        for held in mine:
+            held.release()
+
     def settle(self) -> None:
         """A chunk was taken in: have it acknowledged once our disk has it."""
         if not self._touched:
@@ -373,6 +391,7 @@ class Drawer:
         self.intake.cut(draw)
         if was_open:
             self.pause(draw)
+            self.intake.let_go(draw)
             self.close_if_done(draw)
 
     def close_if_done(self, draw: Draw) -> None:

@@ -11,7 +11,7 @@ more, so such a message may be at two places, and is counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -152,6 +152,7 @@ class DrawnSite(Site):
         self.drawn: Final = network
         self.entry: Final = network.entries.get(name)
         self.demands: dict[str, LeaseDemand] = {}
+        self.coming: list[Due] = []  # what came in this turn
 
     # -- its broker ----------------------------------------------------------------------------------------------------
 
@@ -176,7 +177,19 @@ class DrawnSite(Site):
     def crash(self, *, torn: bool) -> None:
         """The process dies, or the machine; who read by lease is gone, too."""
         self.demands.clear()
+        self.coming.clear()
         super().crash(torn=torn)
+
+    def turn(self, action: Callable[[], object]) -> None:
+        """Do ``action`` as one turn, and hear when the disk has what came in it."""
+        super().turn(partial(self._do, action))
+
+    def _do(self, action: Callable[[], object]) -> None:
+        action()
+        coming, self.coming = self.coming, []  # what is of a topic is told of before it is stored: now it is
+        for due in coming if self.broker is not None else []:
+            assert self.broker is not None
+            self.broker.journal.confirm(Kept(due, self.name), b"")
 
     def answer(self, shell: Shell, bridge: Dialled, peer: str) -> Session:
         """Make the session of a connection that draws from here."""
@@ -290,8 +303,7 @@ class Drawn(Network):
         assert line is not None, "a message came, and there is no connection"
         due.taken.append((site.name, line))
         self.marks[site.name, mark] = due
-        assert site.broker is not None
-        site.broker.journal.confirm(Kept(due, site.name), b"")
+        site.coming.append(due)
 
     def _look_for_another(self, due: Due, name: str) -> None:
         """``name`` has it: nobody else does, unless the connection ended over which he got it."""
