@@ -187,9 +187,10 @@ class DrawnSite(Site):
     def _do(self, action: Callable[[], object]) -> None:
         action()
         coming, self.coming = self.coming, []  # what is of a topic is told of before it is stored: now it is
-        for due in coming if self.broker is not None else []:
-            assert self.broker is not None
-            self.broker.journal.confirm(Kept(due, self.name), b"")
+        broker = self.broker
+        if broker is not None:
+            for due in coming:
+                broker.journal.confirm(Kept(due, self.name), b"")
 
     def answer(self, shell: Shell, bridge: Dialled, peer: str) -> Session:
         """Make the session of a connection that draws from here."""
@@ -296,11 +297,13 @@ class Drawn(Network):
         self.world.count("messages drawn")
         if site.name in due.kept:
             self.world.violation(f"{due} comes to {site.name} again, whose disk has it")
-        if any(where.startswith(f"{FAR} ") for where in due.firm):
-            self.world.violation(f"{due} comes to {site.name}, and was read at {FAR}")
-        self._look_for_another(due, site.name)
         line = site.line
         assert line is not None, "a message came, and there is no connection"
+        if any(where.startswith(f"{FAR} ") for where in due.firm):
+            if not is_over(line):
+                self.world.violation(f"{due} comes to {site.name}, and was read at {FAR}")
+            self._part(due)  # it was on its way when the other side gave the connection up
+        self._look_for_another(due, site.name)
         due.taken.append((site.name, line))
         self.marks[site.name, mark] = due
         site.coming.append(due)
@@ -312,9 +315,12 @@ class Drawn(Network):
                 continue
             if not is_over(line):
                 self.world.violation(f"{due} is given to {name} while {other} has it")
-            if not due.parted:
-                due.parted = True
-                self.world.count("messages at two places behind a lost connection")
+            self._part(due)
+
+    def _part(self, due: Due) -> None:
+        if not due.parted:
+            due.parted = True
+            self.world.count("messages at two places behind a lost connection")
 
     def acknowledged(self, site: DrawnSite, message: Message, queue: str) -> None:
         """The far broker has settled a message for who draws."""
