@@ -169,6 +169,10 @@ def _credit_before_the_disk() -> Iterator[None]:
         yield
 
 
+def _as_many_as_there_are(genuine: Any) -> Any:
+    return lambda self, draw: 1 << 40
+
+
 def _hears_nobody_go(genuine: Any) -> Any:
     def heard(self: ReaderDemand, fact: Any) -> None:
         if fact.kind != CONSUMER_DETACHED:
@@ -192,10 +196,11 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     ),
     "credit is given once": lambda: patched(CoreIntake, "restore", _nothing),
     "credit is given again before the disk has what came": _credit_before_the_disk,
-    "what waits for room is acknowledged": lambda: patched(
-        drawing._HeldBatch, "__init__", _acknowledged_while_held
-    ),
+    "what waits for room is acknowledged": lambda: patched(drawing._HeldBatch, "__init__", _acknowledged_while_held),
     "a draw that ends waits for room": lambda: patched(Intake, "let_go", _nothing),
+    "ids of a lost connection are replaced": lambda: patched(Duplicates, "pin", _nothing),
+    "ids of an earlier life are replaced": lambda: patched(Duplicates, "pin_recovered", _nothing),
+    "more is asked for than is remembered": lambda: patched(Intake, "remembered", _as_many_as_there_are),
     "a draw that was refused is left for ever": lambda: patched(DrawnBridge, "ended", _stays_refused),
     "who has left is drawn for": lambda: patched(ReaderDemand, "heard", _hears_nobody_go),
 }

@@ -46,6 +46,7 @@ READ: Final = (*QUEUES, SHORT, TOPIC)
 EVENTS_MAX: Final = 400_000
 HEALING_S_MAX: Final = 120
 SILENCE: Final = 3 * SECOND
+FEW_IDS: Final = 8
 STALL: Final = 4 * SECOND
 FOUND_OUT_MS: Final = 10_000  # by when either side knows that a connection is half open
 
@@ -64,6 +65,7 @@ class DrawnRun(Trial):
         self.deletes: Final = lots.chance(0.3)
         self.large: Final = lots.chance(0.3)
         self.slow: Final = lots.chance(0.5)
+        self.forgetful: Final = not self.contended and len(self.names) == 1 and Lots(f"{seed}/ids").chance(0.3)
         blueprints = {name: self._blueprint(name) for name in [FAR, *self.names]}
         entries = {name: self._entry(one) for name, one in zip(self.names, self.languages, strict=True)}
         self.network: Final = Drawn(seed, blueprints, entries, lines=lines)
@@ -78,6 +80,8 @@ class DrawnRun(Trial):
             queues.append(QueueDefinition(name=SUBSCRIPTION, address=TOPIC, routing=MULTICAST))
             if self.limited:
                 settings |= {"max_octets": self.lots.one_of((2_000, 8_000)), "full": self.full}
+            if self.forgetful:
+                settings["id_cache"] = FEW_IDS
         config = BrokerConfig(
             broker=BrokerSettings(name=name),
             queues=tuple(queues),
@@ -260,7 +264,7 @@ class DrawnRun(Trial):
         lots, network = self.lots, self.network
         what = lots.below(40)
         near = lots.one_of(network.nears)
-        site = near if lots.chance(0.6) else self.far
+        site = near if lots.chance(0.6) or self.forgetful else self.far  # which, killed, may send again any number
         if what < 13:
             self._send()
         elif what < 19:
@@ -428,6 +432,8 @@ class DrawnRun(Trial):
         kinds = list(dict.fromkeys(self.languages))
         if len(self.names) > 1:
             kinds.append("two that draw")
+        if self.forgetful:
+            kinds.append("few ids remembered")
         if self.limited:
             kinds.append(f"little room, {self.full.name}")
         return [*kinds, *(["read at the far broker, too"] if self.contended else [])]

@@ -344,7 +344,9 @@ class Drawn(Network):
         due = self.due(message, site.name if reader.text.startswith("topic") else "")
         due.came = True
         self.world.note(f"{due} is read at {site.name} as {message.number}")
-        self.world.count("messages read at the far broker" if site.name == FAR else "messages read where they are drawn")
+        self.world.count(
+            "messages read at the far broker" if site.name == FAR else "messages read where they are drawn"
+        )
         if site.name == FAR:
             self._look_for_another(due, FAR)
         assert site.broker is not None
