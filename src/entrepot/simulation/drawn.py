@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND, Instant
+from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.carrying.draw_options import ActiveMQOptions, ArtemisOptions, DrawEntry, DrawOptions
@@ -26,7 +26,6 @@ from entrepot.cluster.link import State, described
 from entrepot.config.model import BrokerConfig, BrokerSettings, PolicyEntry
 from entrepot.core.addressing.address_settings import Full
 from entrepot.core.addressing.definition import QueueDefinition
-from entrepot.core.broker import BrokerCore
 from entrepot.model.address import ANYCAST, MULTICAST, Destination
 from entrepot.model.message import Message
 from entrepot.protocols.drawing import OPEN
@@ -245,7 +244,7 @@ class DrawnRun(Trial):
                 self._fault(f"{due} is doubled: {places}")
 
     def _is_in_doubt(self, due: Due) -> bool:
-        """Return whether connections ended before both sides knew that it was taken, so that it may be at two places."""
+        """Return whether connections ended before both sides knew that it was taken."""
         if not due.parted and due.in_doubt():
             self.world.count("messages in doubt, and nobody reads")
         return due.parted or due.in_doubt()

@@ -131,10 +131,13 @@ class Ear(Listener):
             return
         rare = fact.message.rare
         if fact.kind == MESSAGE_DELIVERED and rare is not None and rare.bridged:
-            self.site.drawn.arrived(self.site, fact.message, bytes(rare.duplicate_id), topic=_is_topic(fact))
-        elif isinstance(fact, MessageHandled) and self.site.name == FAR and fact.kind == MESSAGE_CONSUMED:
-            if int(fact.consumer) not in self.site.keys_of_readers():
-                self.site.drawn.acknowledged(self.site, fact.message, fact.place.name)
+            self.site.drawn.drew(self.site, fact.message, bytes(rare.duplicate_id), topic=_is_topic(fact))
+        elif isinstance(fact, MessageHandled) and self._is_of_a_draw(fact):
+            self.site.drawn.acknowledged(fact.message, fact.place.name)
+
+    def _is_of_a_draw(self, fact: MessageHandled) -> bool:
+        settled = self.site.name == FAR and fact.kind == MESSAGE_CONSUMED
+        return settled and int(fact.consumer) not in self.site.keys_of_readers()
 
 
 def _is_topic(fact: MessageFact) -> bool:
@@ -162,9 +165,9 @@ class DrawnSite(Site):
         draws = () if self.entry is None else (self.entry,)
         return Plan(config.broker.name, config.usage.memory_limit, config=config, draws=draws)
 
-    def watch(self, broker: BrokerCore) -> None:
+    def observe(self, broker: BrokerCore) -> None:
         """Hear what its queues do, too."""
-        super().watch(broker)
+        super().observe(broker)
         broker.hub.add(Ear(self))
 
     def _connect(self) -> None:
@@ -290,7 +293,7 @@ class Drawn(Network):
 
     # -- what is heard -------------------------------------------------------------------------------------------------
 
-    def arrived(self, site: DrawnSite, message: Message, mark: bytes, *, topic: bool) -> None:
+    def drew(self, site: DrawnSite, message: Message, mark: bytes, *, topic: bool) -> None:
         """A message was drawn, and goes into a queue of ``site``."""
         due = self.due(message, site.name if topic else "")
         self.world.note(f"{due} comes to {site.name} as {message.number}")
@@ -322,7 +325,7 @@ class Drawn(Network):
             due.parted = True
             self.world.count("messages at two places behind a lost connection")
 
-    def acknowledged(self, site: DrawnSite, message: Message, queue: str) -> None:
+    def acknowledged(self, message: Message, queue: str) -> None:
         """The far broker has settled a message for who draws."""
         place = next((near.name for near in self.nears if self.keeper(near) == queue), "")
         due = self.due(message, place)
@@ -375,7 +378,7 @@ class Drawn(Network):
                     self._look_at(queue, [octets_of(one.message) for one in consumer.in_flight.values()])
 
     def _look_at(self, queue: Queue, sizes: list[int]) -> None:
-        """No more is on its way from ``queue`` than one who draws has asked for. It may have asked less than another."""
+        """No more is on its way from ``queue`` than somebody who draws has asked for."""
         asked = [near.entry.options for near in self.nears if near.entry is not None]
         messages = max((one.prefetch for one in asked if isinstance(one, ActiveMQOptions)), default=0)
         octets = max((one.window for one in asked if isinstance(one, ArtemisOptions)), default=0)
@@ -397,7 +400,7 @@ def is_over(line: End) -> bool:
 
 
 def octets_of(message: Message) -> int:
-    """Return what ``message`` takes of a window until it is acknowledged: the body of a large one is given back before."""
+    """Return what ``message`` takes of a window until it is acknowledged: a large one next to nothing."""
     return 0 if message.rare is not None and message.rare.large_length else len(message.raw)
 
 

@@ -185,7 +185,7 @@ class Site:
         )
         made = Assembly(plan, ports, self.make_connectors())
         broker = made.broker
-        self.watch(broker)
+        self.observe(broker)
         made.recover(self.world.time, self.world.wall())
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units
@@ -203,7 +203,7 @@ class Site:
         config = self.blueprint.config
         return Plan(config.broker.name, config.usage.memory_limit, config=config, interval=self.blueprint.interval)
 
-    def watch(self, broker: BrokerCore) -> None:
+    def observe(self, broker: BrokerCore) -> None:
         """Look at what a new broker does, from before it has read its journal."""
         broker.copies = WatchedCopies(self, broker.journal)
 

@@ -5,7 +5,8 @@ the message has in that node's journal: Artemis keeps that number over restarts,
 node's id, of its primary.
 
 Credit is given again with the acknowledgement (artemis.md 5.2.8), so the window bounds what is on its way; it is no
-larger than what this broker remembers the ids of, were all messages as small as they can be. The credit of a large body is given again piece by piece, at the pace of our disk.
+larger than what this broker remembers the ids of, were all messages as small as they can be. The credit of a large
+body is given again piece by piece, at the pace of our disk.
 """
 
 from __future__ import annotations
