@@ -298,9 +298,13 @@ class DrawnRun(Trial):
                 network.heal()
 
     def _disk(self, site: DrawnSite) -> None:
-        """The disk is slow, answers nothing for a while, or is as it was."""
+        """The disk is slow, answers nothing for a while, is full, or is as it was."""
         if not self.slow or self.lots.chance(0.4):
             _quicken(site)
+            return
+        if self.lots.chance(0.25):
+            self.world.count("disks that are full")
+            site.turn(partial(site.disk.room.make, site.disk.used() + self.lots.skewed(1, 4_000)))
             return
         stalls = self.lots.chance(0.4)
         self.world.count("disks that stall" if stalls else "disks that are slow")
@@ -452,6 +456,7 @@ def classic(letter: Letter, number: int) -> Message:
 
 
 def _quicken(site: DrawnSite) -> None:
-    """Let the disk of ``site`` be quick."""
+    """Let the disk of ``site`` be quick, and have room."""
     site.disk.sync_delay_min = 100 * MICROSECOND
     site.disk.sync_delay_max = 2 * MILLISECOND
+    site.turn(site.disk.room.make)

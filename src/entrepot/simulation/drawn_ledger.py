@@ -77,16 +77,17 @@ class Due:
 class Kept(Waiter):
     """Notes that a broker which drew a message has it on disk."""
 
-    def __init__(self, due: Due, site: str) -> None:
+    def __init__(self, due: Due, site: DrawnSite) -> None:
         self.due = due
         self.site = site
 
     def stored(self, token: bytes) -> None:
         """It must not be lost any more, and must not come again."""
-        self.due.kept[self.site] = None
+        self.due.kept[self.site.name] = None
 
     def store_failed(self, token: bytes, error: EntrepotError) -> None:
-        """It is not there."""
+        """It is not there yet: a disk that was full writes it when there is room."""
+        self.site.coming.append(self.due)
 
 
 class Firm(Waiter):
@@ -170,6 +171,12 @@ class DrawnSite(Site):
         super().observe(broker)
         broker.hub.add(Ear(self))
 
+    def boot(self) -> None:
+        """Start the broker, unless it runs: not on a disk that is full."""
+        if self.broker is None:
+            self.disk.room.make()
+        super().boot()
+
     def _connect(self) -> None:
         self.drawn.found_again(self)
         super()._connect()
@@ -189,11 +196,11 @@ class DrawnSite(Site):
 
     def _do(self, action: Callable[[], object]) -> None:
         action()
-        coming, self.coming = self.coming, []  # what is of a topic is told of before it is stored: now it is
         broker = self.broker
-        if broker is not None:
+        if broker is not None and broker.journal.refusal() is None:
+            coming, self.coming = self.coming, []  # what is of a topic is told of before it is stored: now it is
             for due in coming:
-                broker.journal.confirm(Kept(due, self.name), b"")
+                broker.journal.confirm(Kept(due, self), b"")
 
     def answer(self, shell: Shell, bridge: Dialled, peer: str) -> Session:
         """Make the session of a connection that draws from here."""
