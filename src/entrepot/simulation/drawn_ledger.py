@@ -156,7 +156,8 @@ class DrawnSite(Site):
         self.drawn: Final = network
         self.entry: Final = network.entries.get(name)
         self.demands: dict[str, LeaseDemand] = {}
-        self.coming: list[Due] = []  # what came in this turn
+        self.told: list[tuple[Due, bytes, End]] = []  # what came in this turn, as far as it was not refused
+        self.coming: list[Due] = []  # of which is to be heard when the disk has it
 
     # -- its broker ----------------------------------------------------------------------------------------------------
 
@@ -187,6 +188,7 @@ class DrawnSite(Site):
     def crash(self, *, torn: bool) -> None:
         """The process dies, or the machine; who read by lease is gone, too."""
         self.demands.clear()
+        self.told.clear()
         self.coming.clear()
         super().crash(torn=torn)
 
@@ -197,10 +199,20 @@ class DrawnSite(Site):
     def _do(self, action: Callable[[], object]) -> None:
         action()
         broker = self.broker
-        if broker is not None and broker.journal.refusal() is None:
-            coming, self.coming = self.coming, []  # what is of a topic is told of before it is stored: now it is
+        if self.told and broker is not None:
+            self._look_what_came(broker)
+        if self.coming and broker is not None and broker.journal.refusal() is None:
+            coming, self.coming = self.coming, []
             for due in coming:
                 broker.journal.confirm(Kept(due, self), b"")
+
+    def _look_what_came(self, broker: BrokerCore) -> None:
+        """What is of a topic is told of before it is stored, and may have been refused then: its id is not known."""
+        told, self.told = self.told, []
+        seen = [one.ids for one in broker.sending.duplicates.addresses.values()]
+        for due, mark, line in told:
+            if any(mark in ids for ids in seen):
+                self.drawn.came(self, due, mark, line)
 
     def answer(self, shell: Shell, bridge: Dialled, peer: str) -> Session:
         """Make the session of a connection that draws from here."""
@@ -304,11 +316,15 @@ class Drawn(Network):
         """A message was drawn, and goes into a queue of ``site``."""
         due = self.due(message, site.name if topic else "")
         self.world.note(f"{due} comes to {site.name} as {message.number}")
+        line = site.line
+        assert line is not None, "a message came, and there is no connection"
+        site.told.append((due, mark, line))
+
+    def came(self, site: DrawnSite, due: Due, mark: bytes, line: End) -> None:
+        """It is stored there."""
         self.world.count("messages drawn")
         if site.name in due.kept:
             self.world.violation(f"{due} comes to {site.name} again, whose disk has it")
-        line = site.line
-        assert line is not None, "a message came, and there is no connection"
         if any(where.startswith(f"{FAR} ") for where in due.firm):
             if not is_over(line):
                 self.world.violation(f"{due} comes to {site.name}, and was read at {FAR}")
