@@ -18,6 +18,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from entrepot.base.environment import MICROSECOND, MILLISECOND, SECOND
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
@@ -66,8 +68,9 @@ class DrawnRun(Trial):
         self.slow: Final = lots.chance(0.5)
         self.forgetful: Final = not self.contended and len(self.names) == 1 and Lots(f"{seed}/ids").chance(0.3)
         blueprints = {name: self._blueprint(name) for name in [FAR, *self.names]}
-        entries = {name: self._entry(one) for name, one in zip(self.names, self.languages, strict=True)}
-        self.network: Final = Drawn(seed, blueprints, entries, lines=lines)
+        for name, language in zip(self.names, self.languages, strict=True):
+            blueprints[name] = replace(blueprints[name], draws=(self._entry(language),))
+        self.network: Final = Drawn(seed, blueprints, lines=lines)
         super().__init__(self.network.world)
         self.network.world.events_max = EVENTS_MAX
         self.sent = 0

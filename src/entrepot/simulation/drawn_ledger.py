@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from entrepot.assembly import Plan
 from entrepot.base.errors import EntrepotError
-from entrepot.cluster.carrying.draw_options import ActiveMQOptions, ArtemisOptions, DrawEntry
+from entrepot.cluster.carrying.draw_options import ActiveMQOptions, ArtemisOptions
 from entrepot.cluster.carrying.drawing import DrawConnector, DrawnBridge, topic_queue
 from entrepot.cluster.dialled import Dialled
 from entrepot.core.broker import BrokerCore
 from entrepot.core.events.facts import MESSAGE_CONSUMED, MESSAGE_DELIVERED, Fact, Listener, MessageFact, MessageHandled
 from entrepot.core.leases.wanting import LeaseDemand
+from entrepot.core.observing import observe
 from entrepot.core.queue.queue import Queue
 from entrepot.core.reading.subscription import durable_queue_name
 from entrepot.journal.log import Waiter
@@ -154,23 +154,12 @@ class DrawnSite(Site):
     def __init__(self, network: Drawn, name: str, blueprint: Blueprint) -> None:
         super().__init__(network, name, blueprint)
         self.drawn: Final = network
-        self.entry: Final = network.entries.get(name)
+        self.entry: Final = blueprint.draws[0] if blueprint.draws else None
         self.demands: dict[str, LeaseDemand] = {}
         self.told: list[tuple[Due, bytes, End]] = []  # what came in this turn, as far as it was not refused
         self.coming: list[Due] = []  # of which is to be heard when the disk has it
 
     # -- its broker ----------------------------------------------------------------------------------------------------
-
-    def plan(self) -> Plan:
-        """Return what the broker is made from."""
-        config = self.blueprint.config
-        draws = () if self.entry is None else (self.entry,)
-        return Plan(config.broker.name, config.usage.memory_limit, config=config, draws=draws)
-
-    def observe(self, broker: BrokerCore) -> None:
-        """Hear what its queues do, too."""
-        super().observe(broker)
-        broker.hub.add(Ear(self))
 
     def boot(self) -> None:
         """Start the broker, unless it runs: not on a disk that is full."""
@@ -182,6 +171,7 @@ class DrawnSite(Site):
         self.drawn.found_again(self)
         super()._connect()
         made = self._running()
+        observe(made.broker, Ear(self))
         for one in made.draws:
             made.fetch(one, self._perform, self.world.time)
 
@@ -276,10 +266,7 @@ class DrawnSite(Site):
 class Drawn(Network):
     """The ledger. ``dues``: by letter and place; ``marks``: of what came, by site and the id that it is known by."""
 
-    def __init__(
-        self, seed: int, blueprints: Mapping[str, Blueprint], entries: Mapping[str, DrawEntry], *, lines: bool = False
-    ) -> None:
-        self.entries: Final = dict(entries)
+    def __init__(self, seed: int, blueprints: Mapping[str, Blueprint], *, lines: bool = False) -> None:
         self.letters: Final[dict[str, Letter]] = {}
         self.dues: Final[dict[tuple[str, str], Due]] = {}
         self.marks: Final[dict[tuple[str, bytes], Due]] = {}

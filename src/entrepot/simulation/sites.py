@@ -16,6 +16,7 @@ from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.draw_options import DrawEntry
 from entrepot.cluster.clusters.draining import obey
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
@@ -65,6 +66,7 @@ class Blueprint(Struct, frozen=True):
     """
 
     config: BrokerConfig
+    draws: tuple[DrawEntry, ...] = ()
     routes: Mapping[str, str] = {}
     interval: Duration = 0
     audit: int = -1
@@ -178,14 +180,20 @@ class Site:
         journal: JournalCore = MemoryJournal()
         if config.broker.persistent:
             journal = JournalCore(self.disk, JournalOptions(node=self.name, segment_bytes=SEGMENT_OCTETS))
-        plan = self.plan()
+        plan = Plan(
+            config.broker.name,
+            config.usage.memory_limit,
+            config=config,
+            draws=self.blueprint.draws,
+            interval=self.blueprint.interval,
+        )
         entropy = self.world.lots(f"broker {self.name} {self.runs}")
         ports = Ports(
             journal, entropy, Hub(strict=True), say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}")
         )
         made = Assembly(plan, ports, self.make_connectors())
         broker = made.broker
-        self.observe(broker)
+        broker.copies = WatchedCopies(self, journal)
         made.recover(self.world.time, self.world.wall())
         if self.turn_units:
             broker.effort.units = broker.effort.stride = self.turn_units
@@ -197,15 +205,6 @@ class Site:
         self.turn(self._connect)
         for reader in list(self.readers.values()):
             self._return(reader)
-
-    def plan(self) -> Plan:
-        """Return what the broker is made from."""
-        config = self.blueprint.config
-        return Plan(config.broker.name, config.usage.memory_limit, config=config, interval=self.blueprint.interval)
-
-    def observe(self, broker: BrokerCore) -> None:
-        """Look at what a new broker does, from before it has read its journal."""
-        broker.copies = WatchedCopies(self, broker.journal)
 
     def consumed(self, reader: Reader, message: Message, deliveries: int) -> None:
         """A reader here settled a message; the ledger of the network hears of it."""
