@@ -68,7 +68,7 @@ class Draw:
         self.acknowledged: i64 = 0  # the last of them that the other broker was told of
         self.waiting: i64 = 0  # batches that wait
         self.doubtful: deque[bytes] = deque()  # what may come again when the connection is lost, by its ids,
-        self.doubts: i64 = 0  # and how many that are at the most
+        self.doubts: i64 = 0  # and how many that are at the most; no more than are remembered
 
     def take(self) -> None:
         """The message that came is in this broker."""

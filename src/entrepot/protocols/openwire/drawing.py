@@ -338,9 +338,10 @@ class OpenWireDrawer(Drawer):
         drawn = openwire(draw)
         consumer = ConsumerId(self._connection.value, SESSION, int(draw.number))
         drawn.consumer = consumer
-        prefetch = max(1, min(self.prefetch, self.taking.remembered(draw) // 2))
+        remembered = self.taking.remembered(draw)
+        prefetch = max(1, min(self.prefetch, remembered // 2))
         drawn.prefetch = prefetch
-        drawn.doubts = BEYOND * prefetch
+        drawn.doubts = min(BEYOND * prefetch, remembered)
         self._ask(
             ConsumerInfo(
                 consumer_id=consumer,

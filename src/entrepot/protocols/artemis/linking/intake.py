@@ -168,8 +168,9 @@ class CoreIntake(Intake):
     def open_window(self, draw: Draw) -> i64:
         """Return how many octets may be on their way from the queue of ``draw``, which begins."""
         drawn = core(draw)
-        drawn.window = min(self.window, self.remembered(draw) * LEAST_OCTETS)
-        drawn.doubts = drawn.window // PIECE_OCTETS + 1  # of a large one only its last piece counts
+        remembered = self.remembered(draw)
+        drawn.window = min(self.window, remembered * LEAST_OCTETS)
+        drawn.doubts = min(drawn.window // PIECE_OCTETS + 1, remembered)  # of a large one only its last piece counts
         return drawn.window
 
     def identity(self, draw: Draw, number: i64) -> bytes:
