@@ -17,6 +17,7 @@ import carrier_bugs
 import cluster_bugs
 import dialling_bugs
 import drain_bugs
+import drawing_bugs
 import federation_bugs
 import fetching_bugs
 import mirroring_bugs
@@ -29,6 +30,7 @@ from entrepot.simulation.campaign import (
     run_clusters,
     run_dialling,
     run_drains,
+    run_drawing,
     run_federation,
     run_fetching,
     run_mirroring,
@@ -107,6 +109,14 @@ def mirroring_with(bug: str) -> Judge:
     return judge
 
 
+def drawing_with(bug: str) -> Judge:
+    def judge(seed: int) -> list[str]:
+        with drawing_bugs.planted(bug) if bug else nullcontext():
+            return list(run_drawing(seed).violations)
+
+    return judge
+
+
 def federation_with(bug: str) -> Judge:
     def judge(seed: int) -> list[str]:
         with federation_bugs.planted(bug):
@@ -163,6 +173,9 @@ def bugs(kinds: list[str]) -> Iterator[tuple[str, str, Judge, Judge]]:
     if "mirroring" in kinds:
         for bug in mirroring_bugs.BUGS:
             yield "mirrors", bug, mirroring_with(bug), mirroring_with("")
+    if "drawing" in kinds:
+        for bug in drawing_bugs.BUGS:
+            yield "drawing", bug, drawing_with(bug), drawing_with("")
     if "federation" in kinds:
         for bug in federation_bugs.BUGS:
             yield "federation", bug, federation_with(bug), lambda seed: list(run_federation(seed).violations)
@@ -201,6 +214,7 @@ KINDS = [
     "dialling",
     "fetching",
     "mirroring",
+    "drawing",
     "federation",
     "clusters",
 ]

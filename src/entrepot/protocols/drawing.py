@@ -8,22 +8,27 @@ What does not fit here ends the drawing of its queue: everything from there on g
 later. A queue that is wanted no longer is closed when all that was taken from it is acknowledged: the other broker
 gives to somebody else what is not.
 
+What a connection brought that is lost may come again when the other broker has given it up, too, which may be long
+after this one has dialled anew. Its ids are pinned until then (`Intake.grace`), and so are those of an earlier life.
+
 A language has a `Draw` with what it knows of a queue there, an `Intake` that makes messages of what comes, and a
 `Drawer`, its session.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from entrepot.base.environment import Instant
+from entrepot.base.environment import SECOND, Instant
 from entrepot.base.errors import EntrepotError, Refused, StorageError
 from entrepot.base.uri import Endpoint
 from entrepot.core.addressing.routing import Target
 from entrepot.core.broker import BrokerCore
 from entrepot.core.scheduling.timed import SCHEDULED_NAMES
+from entrepot.core.sending.duplicates import OF_BRIDGES
 from entrepot.core.sending.flow import BLOCKED, DUPLICATE
 from entrepot.model.address import Destination
 from entrepot.model.message import Message
@@ -31,6 +36,9 @@ from entrepot.protocols.serving.confirmations import Confirmation, Confirmations
 from entrepot.protocols.serving.patience import Held, Holding
 from entrepot.protocols.session import Session, Shell
 
+NO_IDS: Final = "what comes again would be doubled: ids are not remembered here (id_cache is 0 for its address)"
+GRACE_LEAST: Final = 60 * SECOND
+GRACE_WITHOUT_END: Final = 3_600 * SECOND  # where either side may be silent for ever
 OPENING: Final = 1  # states of a `Draw`: the other broker was asked,
 OPEN: Final = 2  # messages come,
 ENDING: Final = 3  # no more is taken; what was taken is still to be acknowledged,
@@ -60,6 +68,8 @@ class Draw:
         self.batches: i64 = 0  # that wait for our disk, or did
         self.acknowledged: i64 = 0  # the last of them that the other broker was told of
         self.waiting: i64 = 0  # batches that wait
+        self.doubtful: deque[bytes] = deque()  # what may come again when the connection is lost, by its ids,
+        self.doubts: i64 = 0  # and how many that are at the most; no more than are remembered
 
     def take(self) -> None:
         """The message that came is in this broker."""
@@ -141,6 +151,7 @@ class Intake:
         self._touched: dict[int, Draw] = {}  # something came from them in this chunk
         self._holding: Holding = Holding(broker, origin)
         self._held: i64 = 0
+        self.grace: i64 = GRACE_LEAST  # ns after which the other broker knows, too, that a connection is lost
 
     # -- what a language says of itself --------------------------------------------------------------------------------
 
@@ -163,14 +174,25 @@ class Intake:
 
     # -- what is the same in all ---------------------------------------------------------------------------------------
 
+    def remembered(self, draw: Draw) -> i64:
+        """Return how many ids this broker remembers where ``draw`` leads: no more may be on their way from its queue.
+
+        All of that may come again when the connection ends, and is known by what is remembered alone.
+        """
+        place = draw.place
+        return self.broker.queues.policies.of(place.name, int(place.routing)).id_cache
+
     def clear(self) -> None:
         """There is no connection any more: what is not acknowledged comes again."""
         self._touched.clear()
         draws = self.draws
         self.draws = {}
+        now = self.broker.now
         for draw in draws.values():
             draw.state = GONE
             self.cut(draw)
+            ids = self.broker.sending.duplicates
+            ids.pin(OF_BRIDGES + draw.place.name, list(draw.doubtful), now, now + self.grace)
         self.confirmations.end()
         self.confirmations = Confirmations(self.broker.journal, self.origin)
         self._holding.forget()
@@ -193,6 +215,9 @@ class Intake:
             self.duplicates += 1
         self.received += 1
         draw.take()
+        draw.doubtful.append(identity)
+        if len(draw.doubtful) > draw.doubts:
+            draw.doubtful.popleft()
         if verdict == BLOCKED:  # it is here; no more comes than what is on its way already
             self._held += 1
             self._holding.keep(_HeldBatch(self.batch(draw)))
@@ -244,6 +269,24 @@ class Intake:
         self._held -= 1
         if self._held == 0:
             self.port.waits(False)
+
+    def let_go(self, draw: Draw) -> None:
+        """No more comes from ``draw``: what waits for room waits for the disk alone.
+
+        It is here, however full this broker is. Were it kept back until there is room, the other broker would have it
+        as long as nobody reads here, and give it to somebody else when the connection ends.
+        """
+        mine: list[Held] = []
+        others: list[Held] = []
+        for held in self._holding.held:
+            (mine if isinstance(held, _HeldBatch) and held.batch.draw is draw else others).append(held)
+        if not mine:
+            return
+        self._holding.held = others
+        if not others:
+            self._holding.forget()
+        for held in mine:
+            held.release()
 
     def settle(self) -> None:
         """A chunk was taken in: have it acknowledged once our disk has it."""
@@ -353,7 +396,15 @@ class Drawer:
 
     def begin(self, draw: Draw) -> None:
         """Draw a queue. The session is open."""
-        self.intake.draws[int(draw.number)] = draw
+        if self.intake.remembered(draw) <= 0:
+            draw.state = GONE
+            draw.why = NO_IDS
+            self.port.ended(draw)
+            return
+        intake = self.intake
+        broker = self.broker
+        broker.sending.duplicates.pin_recovered(OF_BRIDGES + draw.place.name, broker.now, broker.now + intake.grace)
+        intake.draws[int(draw.number)] = draw
         self.ask_for(draw)
 
     def granted(self, draw: Draw) -> None:
@@ -374,6 +425,7 @@ class Drawer:
         self.intake.cut(draw)
         if was_open:
             self.pause(draw)
+            self.intake.let_go(draw)
             self.close_if_done(draw)
 
     def close_if_done(self, draw: Draw) -> None:

@@ -20,6 +20,7 @@ from entrepot.simulation.campaign import (
     run_clusters,
     run_dialling,
     run_drains,
+    run_drawing,
     run_federation,
     run_fetching,
     run_hosted,
@@ -46,6 +47,7 @@ PLAIN: Final = {
     "fetching": run_fetching,
     "mirroring": run_mirroring,
     "carried": run_carried,
+    "drawing": run_drawing,
     "federation": run_federation,
     "replicas": run_replicas,
     "hosted": run_hosted,
@@ -65,6 +67,7 @@ def main(arguments: list[str]) -> int:
         options.networks,
         options.callers,
         options.carried,
+        options.drawing,
         options.federation,
         options.clusters,
         options.mqtt,
@@ -126,6 +129,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--reattach", action="store_true", help="with --core: their sessions outlive connections")
     found.add_argument("--networks", action="store_true", help="run networks of 2 to 10 brokers")
     found.add_argument("--carried", action="store_true", help="run brokers that core bridges join")
+    found.add_argument("--drawing", action="store_true", help="run brokers that draw messages from another one")
     found.add_argument("--federation", action="store_true", help="run brokers that fetch from one another")
     found.add_argument("--dialling", action="store_true", help="run brokers that dial one another over AMQP")
     found.add_argument("--fetching", action="store_true", help="run brokers that federate over AMQP")

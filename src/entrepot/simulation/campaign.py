@@ -15,6 +15,7 @@ from entrepot.simulation.cluster_runs import ClusterRun
 from entrepot.simulation.dialling import DialledRun
 from entrepot.simulation.directed import DirectedRun
 from entrepot.simulation.drained import DrainRun
+from entrepot.simulation.drawn import DrawnRun
 from entrepot.simulation.federated import FederatedRun
 from entrepot.simulation.fetched import FetchedRun
 from entrepot.simulation.hosted import Hosts
@@ -247,7 +248,12 @@ def run_mirroring(seed: int, *, lines: bool = False) -> Result:
     return _dialled(seed, MirroredRun(seed, lines=lines))
 
 
-def _dialled(seed: int, dialled: DialledRun | MirroredRun) -> Result:
+def run_drawing(seed: int, *, lines: bool = False) -> Result:
+    """Run the brokers of ``seed`` that draw messages from another one. It has no plan of steps to shrink."""
+    return _dialled(seed, DrawnRun(seed, lines=lines))
+
+
+def _dialled(seed: int, dialled: DialledRun | MirroredRun | DrawnRun) -> Result:
     violations = dialled.run()
     world = dialled.network.world
     kept = () if world.lines is None else tuple(world.lines)

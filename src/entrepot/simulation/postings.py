@@ -41,10 +41,13 @@ def post(
     large.finish()
 
 
-def short(destination: Destination, identity: str, properties: Mapping[str, object] = {}) -> Message:
+def short(
+    destination: Destination, identity: str, properties: Mapping[str, object] = {}, *, durable: bool = True
+) -> Message:
     """Return a message called ``identity`` with a short text."""
     headers = _headers(destination, identity)
     headers.kind = TYPE_TEXT
+    headers.durable = durable
     return message_of(assembled(text_body(identity), headers, {IDENTITY: identity, **properties}), "")
 
 

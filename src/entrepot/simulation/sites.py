@@ -16,6 +16,7 @@ from entrepot.assembly import Assembly, Plan, Ports
 from entrepot.base.environment import MILLISECOND, Duration
 from entrepot.base.errors import EntrepotError
 from entrepot.base.uri import Endpoint
+from entrepot.cluster.carrying.draw_options import DrawEntry
 from entrepot.cluster.clusters.draining import obey
 from entrepot.cluster.dialled import Dialled
 from entrepot.cluster.link import Effect
@@ -65,6 +66,7 @@ class Blueprint(Struct, frozen=True):
     """
 
     config: BrokerConfig
+    draws: tuple[DrawEntry, ...] = ()
     routes: Mapping[str, str] = {}
     interval: Duration = 0
     audit: int = -1
@@ -178,7 +180,13 @@ class Site:
         journal: JournalCore = MemoryJournal()
         if config.broker.persistent:
             journal = JournalCore(self.disk, JournalOptions(node=self.name, segment_bytes=SEGMENT_OCTETS))
-        plan = Plan(config.broker.name, config.usage.memory_limit, config=config, interval=self.blueprint.interval)
+        plan = Plan(
+            config.broker.name,
+            config.usage.memory_limit,
+            config=config,
+            draws=self.blueprint.draws,
+            interval=self.blueprint.interval,
+        )
         entropy = self.world.lots(f"broker {self.name} {self.runs}")
         ports = Ports(
             journal, entropy, Hub(strict=True), say=lambda who, what: self.world.note(f"{self.name}: {who}: {what}")

@@ -3,6 +3,9 @@
 Each address remembers its last ``id_cache`` ids in the order of arrival, the oldest is replaced. Ids of durable
 messages are kept in the journal, written in the same batch as their message, so that a producer which asks again after
 a crash is answered right.
+
+Ids may be pinned: so many new ones do not replace them. What a connection brought that was lost may come again much
+later, when the other side knows so too, and from another connection any number has come by then.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from entrepot.model.message import Message, Rare
 
 PRODUCERS_KEPT: Final = 10_000
 OF_BRIDGES: Final = "BRIDGE."  # begins the name of a cache for ids of bridges
+SHED_AT_ONCE: Final = 16  # of those whose time as pinned is over, for each that comes
 NEVER_SENT: Final = -(1 << 62)
 
 
@@ -70,6 +74,8 @@ class SeenIds:
         self.limit: i64 = limit
         self.ids: dict[bytes, bool] = {}
         self.order: deque[bytes] = deque()
+        self.pinned: dict[bytes, i64] = {}  # until when, in ns
+        self.recovered: bool = False  # there are some of an earlier life
 
     def add(self, identity: bytes, durable: bool) -> None:
         """Remember ``identity``, as the newest if it is new."""
@@ -85,6 +91,7 @@ class Duplicates:
     def __init__(self, journal: JournalCore) -> None:
         self.journal: JournalCore = journal
         self.addresses: dict[str, SeenIds] = {}
+        self.pinned_at: i64 = 0  # when some were pinned last: what ended before may go
 
     def seen(self, address: str, identity: bytes) -> bool:
         """Return whether ``identity`` came to ``address`` before."""
@@ -106,8 +113,34 @@ class Duplicates:
         remembered.add(identity, durable)
         if durable:
             self.journal.put(KIND_DUPLICATE, remembered.key + identity, b"")
-        while len(remembered.ids) > remembered.limit:
+        shed: i64 = 0
+        while len(remembered.ids) - len(remembered.pinned) > remembered.limit:
+            oldest = remembered.order[0]
+            until = remembered.pinned.get(oldest, 0)
+            if until > self.pinned_at or (until > 0 and shed >= SHED_AT_ONCE):
+                remembered.order.rotate(-1)
+                continue
+            if until > 0:
+                shed += 1
+                del remembered.pinned[oldest]
             self._forget_oldest(remembered)
+
+    def pin(self, address: str, identities: list[bytes], now: i64, until: i64) -> None:
+        """Remember ``identities``, as far as they are known, until ``until`` (ns) at least, however many come."""
+        self.pinned_at = now
+        remembered = self.addresses.get(address)
+        if remembered is None:
+            return
+        for identity in identities:
+            if identity in remembered.ids:
+                remembered.pinned[identity] = until
+
+    def pin_recovered(self, address: str, now: i64, until: i64) -> None:
+        """Pin what an earlier life remembered of ``address``, once: it may have ended with anything on its way."""
+        remembered = self.addresses.get(address)
+        if remembered is not None and remembered.recovered:
+            remembered.recovered = False
+            self.pin(address, list(remembered.ids), now, until)
 
     def recovered(self, key: bytes) -> None:
         """Take back an id from the journal."""
@@ -118,6 +151,7 @@ class Duplicates:
             remembered = SeenIds(address, 1 << 40)  # the policy's limit applies from the next message on
             self.addresses[address] = remembered
         remembered.add(identity, True)
+        remembered.recovered = True
 
     def clear(self, address: str) -> int:
         """Forget all ids of ``address``; return how many."""
@@ -140,6 +174,7 @@ class Duplicates:
     def _forget_oldest(self, remembered: SeenIds) -> None:
         identity = remembered.order.popleft()
         durable = remembered.ids[identity]
+        remembered.pinned.pop(identity, None)
         del remembered.ids[identity]
         if durable:
             self.journal.delete(KIND_DUPLICATE, remembered.key + identity)

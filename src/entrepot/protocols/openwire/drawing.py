@@ -8,7 +8,8 @@ A message that comes again is known by its id and the number that its queue gave
 the other broker's disk too: so one that an operator there sends again from a dead letter queue, with the id that it
 had, is another one.
 
-The prefetch bounds what is on its way, in messages. A broker that goes far beyond it is given up.
+The prefetch bounds what is on its way, in messages; it is half of the ids that this broker remembers, at the most. A
+broker that goes far beyond it is given up.
 """
 
 from __future__ import annotations
@@ -17,12 +18,23 @@ from typing import Final
 
 from mypy_extensions import i32, i64
 
-from entrepot.base.environment import Entropy, Instant
+from entrepot.base.environment import MILLISECOND, Entropy, Instant
 from entrepot.base.errors import EntrepotError, Fault
 from entrepot.base.uri import Endpoint
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import Destination
-from entrepot.protocols.drawing import ENDING, Batch, Draw, Drawer, DrawerPort, Intake, IntakePort, Taking
+from entrepot.protocols.drawing import (
+    ENDING,
+    GRACE_LEAST,
+    GRACE_WITHOUT_END,
+    Batch,
+    Draw,
+    Drawer,
+    DrawerPort,
+    Intake,
+    IntakePort,
+    Taking,
+)
 from entrepot.protocols.openwire import commands
 from entrepot.protocols.openwire.client import ClientPort, OpenWireClient
 from entrepot.protocols.openwire.commands import (
@@ -67,6 +79,7 @@ class OpenWireDraw(Draw):
         self.mark: bytes = f"{source}\t".encode("utf-8", "surrogatepass")
         self.coming: MessageId | None = None  # of the message that came
         self.last: MessageId | None = None  # of the one that was taken last
+        self.prefetch: i64 = 0  # messages on their way, as it was asked for
         self.settled: i64 = 0  # messages that were acknowledged
 
     def take(self) -> None:
@@ -106,8 +119,8 @@ class OpenWireIntake(Intake):
         if message_id is None:
             self.port.fail("a message came without an id")
             return
-        if draw.received - drawn.settled >= BEYOND * self.drawer.prefetch:
-            self.port.fail(f"{BEYOND} times the prefetch of {self.drawer.prefetch} messages came unacknowledged")
+        if draw.received - drawn.settled >= BEYOND * drawn.prefetch:
+            self.port.fail(f"{BEYOND} times the prefetch of {drawn.prefetch} messages came unacknowledged")
             return
         try:
             message = message_of(command, draw.place.name)
@@ -221,6 +234,8 @@ class OpenWireDrawer(Drawer):
         self.client: OpenWireClient | None = None
         self.name: str = ""  # of the other broker
         self.taking: OpenWireIntake = OpenWireIntake(broker, Taking(self), self, origin)
+        grace = 3 * inactivity_ms * MILLISECOND if inactivity_ms > 0 else GRACE_WITHOUT_END
+        self.taking.grace = max(GRACE_LEAST, grace)
         self._connection: ConnectionId = ConnectionId("")
         self._entering: i64 = 0  # the number of the command that introduces us, 0 when it is answered
         self._asked: dict[int, _Ask] = {}  # by the number of the answer
@@ -319,15 +334,19 @@ class OpenWireDrawer(Drawer):
     # -- queues --------------------------------------------------------------------------------------------------------
 
     def ask_for(self, draw: Draw) -> None:
-        """Consume, and let a prefetch of it come."""
+        """Consume, and let a prefetch of it come; less where more could come again than is remembered here."""
         drawn = openwire(draw)
         consumer = ConsumerId(self._connection.value, SESSION, int(draw.number))
         drawn.consumer = consumer
+        remembered = self.taking.remembered(draw)
+        prefetch = max(1, min(self.prefetch, remembered // 2))
+        drawn.prefetch = prefetch
+        drawn.doubts = min(BEYOND * prefetch, remembered)
         self._ask(
             ConsumerInfo(
                 consumer_id=consumer,
                 destination=drawn.where,
-                prefetch_size=i32(self.prefetch),
+                prefetch_size=i32(prefetch),
                 dispatch_async=True,
                 client_id=self.client_id,
                 subscription_name=draw.source if draw.topic else None,

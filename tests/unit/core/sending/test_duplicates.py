@@ -45,6 +45,69 @@ def test_the_oldest_id_beyond_the_limit_is_forgotten_on_disk_too() -> None:
     assert not duplicates.seen("B", b"\x02"), "another address has a memory of its own"
 
 
+def numbered(duplicates: Duplicates, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        duplicates.remember("A", bytes([number]), 3, True)
+
+
+def known(duplicates: Duplicates, last: int) -> list[int]:
+    return [number for number in range(1, last + 1) if duplicates.seen("A", bytes([number]))]
+
+
+def test_pinned_ids_are_not_replaced_until_their_time_is_over() -> None:
+    journal = Documents()
+    duplicates = Duplicates(journal)
+    numbered(duplicates, 1, 3)
+    duplicates.pin("A", [b"\x01", b"\x02", b"\xff"], now=10, until=20)
+    numbered(duplicates, 4, 9)
+    assert known(duplicates, 9) == [1, 2, 7, 8, 9]
+    assert len(journal.there) == 5
+    duplicates.pin("A", [], now=20, until=30)  # somebody looks at the clock
+    numbered(duplicates, 10, 14)
+    assert known(duplicates, 14) == [12, 13, 14]
+    assert len(journal.there) == 3
+
+
+def test_what_is_pinned_no_more_goes_a_few_at_a_time() -> None:
+    duplicates = Duplicates(Documents())
+    numbered(duplicates, 1, 3)
+    for number in range(100, 200):
+        duplicates.pin("A", [bytes([number - 1])], now=10, until=20)
+        duplicates.remember("A", bytes([number]), 3, True)
+    assert len(known(duplicates, 199)) == 102
+    duplicates.pin("A", [], now=20, until=30)
+    numbered(duplicates, 4, 4)
+    assert len(known(duplicates, 199)) > 80
+    for number in range(5, 95):
+        numbered(duplicates, number, number)
+    assert known(duplicates, 199) == [92, 93, 94]
+
+
+def test_ids_of_an_earlier_life_are_pinned_once() -> None:
+    journal = Documents()
+    numbered(Duplicates(journal), 1, 3)
+    after = Duplicates(journal)
+    for _, key in list(journal.there):
+        after.recovered(key)
+    after.pin_recovered("A", now=10, until=20)
+    numbered(after, 4, 9)
+    after.pin_recovered("A", now=10, until=20)
+    numbered(after, 10, 12)
+    assert known(after, 12) == [1, 2, 3, 10, 11, 12]
+    after.pin_recovered("B", now=10, until=20)
+    assert known(after, 12) == [1, 2, 3, 10, 11, 12], "nothing is known of B"
+
+
+def test_pinned_ids_can_be_cleared() -> None:
+    duplicates = Duplicates(Documents())
+    numbered(duplicates, 1, 3)
+    duplicates.pin("A", [b"\x01"], now=10, until=20)
+    assert duplicates.forget_one("A")
+    numbered(duplicates, 4, 6)
+    assert known(duplicates, 6) == [4, 5, 6]
+    assert duplicates.clear("A") == 3
+
+
 def test_nothing_is_remembered_where_the_limit_is_0() -> None:
     duplicates = Duplicates(Documents())
     duplicates.remember("A", b"x", 0, True)

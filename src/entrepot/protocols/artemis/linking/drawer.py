@@ -12,7 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.environment import Entropy, Instant
+from entrepot.base.environment import MILLISECOND, Entropy, Instant
 from entrepot.base.uri import Endpoint
 from entrepot.core.broker import BrokerCore
 from entrepot.model.address import Destination
@@ -44,7 +44,7 @@ from entrepot.protocols.artemis.packets import (
 from entrepot.protocols.artemis.places import CORE_MULTICAST
 from entrepot.protocols.artemis.refusals import NO_QUEUE, QUEUE_EXISTS
 from entrepot.protocols.artemis.schema import VERSION_MAX
-from entrepot.protocols.drawing import MISSING, Draw, Drawer, DrawerPort, Intake, Taking
+from entrepot.protocols.drawing import GRACE_LEAST, MISSING, Draw, Drawer, DrawerPort, Intake, Taking
 from entrepot.protocols.session import Shell
 
 SESSIONS: Final = 1  # the channel where sessions are made
@@ -134,6 +134,7 @@ class CoreDrawer(Drawer):
         self.client: CoreClient | None = None
         self.place: Endpoint | None = None  # that was dialled
         self.taking: CoreIntake = CoreIntake(broker, Taking(self), _Voice(self), origin, window)
+        self.taking.grace = max(GRACE_LEAST, 3 * ttl_ms * MILLISECOND)
         self._members: dict[str, list[Endpoint]] = {}  # of the other broker's cluster, by node
         self._asked: deque[_Ask] = deque()
         self._numbers: i64 = 0
@@ -280,7 +281,7 @@ class CoreDrawer(Drawer):
 
     def started(self, draw: Draw) -> None:
         """Let a window of it come."""
-        self.post(FlowToken(consumer=draw.number, credits=self.taking.window))
+        self.post(FlowToken(consumer=draw.number, credits=self.taking.open_window(draw)))
 
     def pause(self, draw: Draw) -> None:
         """Take all credit back."""

@@ -4,8 +4,9 @@ The id by which this broker knows a message that comes again is made of the node
 the message has in that node's journal: Artemis keeps that number over restarts, and a backup has the journal, and the
 node's id, of its primary.
 
-Credit is given again with the acknowledgement (artemis.md 5.2.8), so the window bounds what is on its way; that of a
-large body is given again piece by piece, at the pace of our disk.
+Credit is given again with the acknowledgement (artemis.md 5.2.8), so the window bounds what is on its way; it is no
+larger than what this broker remembers the ids of, were all messages as small as they can be. The credit of a large
+body is given again piece by piece, at the pace of our disk.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from entrepot.protocols.session import Session
 NUMBER_OCTETS: Final = 8
 RECEIVE_OCTETS: Final = HEAD_OCTETS + 12  # of a RECEIVE beside its message: what a server takes off the credit
 LARGE_OCTETS: Final = HEAD_OCTETS + 20  # of a RECEIVE_LARGE beside its headers
+LEAST_OCTETS: Final = RECEIVE_OCTETS + 39  # of a RECEIVE without a body or properties, at an address of one letter
 PIECE_OCTETS: Final = HEAD_OCTETS + 13  # of a RECEIVE_CONTINUATION beside its octets
 
 
@@ -50,6 +52,7 @@ class CoreDraw(Draw):
         self.size: i64 = 0  # and the credit that it took
         self.last: i64 = 0  # the message that was taken last
         self.octets: i64 = 0  # credit of what is in no batch yet
+        self.window: i64 = 0  # octets on their way, as it was asked for
         self.owed: i64 = 0  # credit of pieces of large bodies
 
     def take(self) -> None:
@@ -158,9 +161,17 @@ class CoreIntake(Intake):
 
     def _lend(self, draw: CoreDraw, octets: i64) -> None:
         draw.owed += octets
-        if 2 * draw.owed >= self.window:
+        if 2 * draw.owed >= draw.window:
             self.poster.post(FlowToken(consumer=draw.number, credits=draw.owed))
             draw.owed = 0
+
+    def open_window(self, draw: Draw) -> i64:
+        """Return how many octets may be on their way from the queue of ``draw``, which begins."""
+        drawn = core(draw)
+        remembered = self.remembered(draw)
+        drawn.window = min(self.window, remembered * LEAST_OCTETS)
+        drawn.doubts = min(drawn.window // PIECE_OCTETS + 1, remembered)  # of a large one only its last piece counts
+        return drawn.window
 
     def identity(self, draw: Draw, number: i64) -> bytes:
         """Return by what this broker knows the message if it comes again."""
