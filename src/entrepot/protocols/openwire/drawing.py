@@ -4,9 +4,10 @@ To the other broker it is a consumer as any other: it needs no right but to read
 All that came in one chunk is acknowledged in one range, once our disk has it; that is half the work for an ActiveMQ of
 what it does for a bridge, which settles each message for itself. A topic is read through a durable subscription there.
 
-A message that comes again is known by its id and the number that its queue gave it (``brokerSequenceId``), which is on
-the other broker's disk too: so one that an operator there sends again from a dead letter queue, with the id that it
-had, is another one.
+A message that comes again is known by its id and the time at which the other broker took it in (``brokerInTime``),
+which is on the disk there too: so one that an operator there sends again from a dead letter queue, with the id that it
+had, is another one. The number that ActiveMQ gives (``brokerSequenceId``) would not do: it begins anew at each start,
+and a JDBC store puts its own in place of it. A broker of ours keeps its number, and has no such time.
 
 The prefetch bounds what is on its way, in messages. A broker that goes far beyond it is given up.
 """
@@ -54,6 +55,7 @@ from entrepot.protocols.session import Session, Shell
 
 SESSION: Final = 1
 TOKEN_OCTETS: Final = 8
+OURS: Final = WireFormatOptions().provider_name
 BEYOND: Final = 10  # prefetches on their way from one queue: a policy there may raise what we asked for, but not so far
 
 
@@ -115,9 +117,12 @@ class OpenWireIntake(Intake):
             self.refuse(draw, error)
             return
         prefix = OPENWIRE_LANGUAGE.prefix(message)
-        known = f"{prefix}{message_id.producer_sequence_id}" if prefix else text_of(message_id)
+        known = f"{prefix}{message_id.producer_sequence_id}" if prefix else spelt(message_id)
+        taken_in = command.broker_in_time
+        if taken_in <= 0 or self.drawer.numbers_stay:
+            taken_in = message_id.broker_sequence_id
         drawn.coming = message_id
-        self.give(draw, message, drawn.mark + f"{known}\t{message_id.broker_sequence_id}".encode())
+        self.give(draw, message, drawn.mark + f"{known}\t{taken_in}".encode("utf-8", "surrogatepass"))
 
     def batch(self, draw: Draw) -> Batch:
         """Return what came from ``draw`` since the batch before."""
@@ -220,6 +225,7 @@ class OpenWireDrawer(Drawer):
         self.inactivity_ms: i64 = inactivity_ms
         self.client: OpenWireClient | None = None
         self.name: str = ""  # of the other broker
+        self.numbers_stay: bool = False  # it is one of ours
         self.taking: OpenWireIntake = OpenWireIntake(broker, Taking(self), self, origin)
         self._connection: ConnectionId = ConnectionId("")
         self._entering: i64 = 0  # the number of the command that introduces us, 0 when it is answered
@@ -286,6 +292,7 @@ class OpenWireDrawer(Drawer):
         self.port.greeted()
         if self.client is None:
             return
+        self.numbers_stay = client.program.startswith(OURS)
         token = self.entropy.token(TOKEN_OCTETS).hex()
         self._connection = ConnectionId(f"ID:{self.broker.ids.node_id}-{token}:1")
         self._entering = client.ask(
@@ -387,6 +394,13 @@ def words_of(exception: Throwable | None) -> str:
     if exception is None:
         return ""
     return exception.message or exception.class_name or ""
+
+
+def spelt(message_id: MessageId) -> str:
+    """Return an id that its sender chose, or that is unusual, with what its connection makes unique of it."""
+    producer = message_id.producer_id
+    text = text_of(message_id)
+    return text if producer is None else f"{text}\t{text_of(producer)}:{message_id.producer_sequence_id}"
 
 
 def openwire(draw: Draw) -> OpenWireDraw:
