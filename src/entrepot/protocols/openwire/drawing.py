@@ -9,7 +9,8 @@ which is on the disk there too: so one that an operator there sends again from a
 had, is another one. The number that ActiveMQ gives (``brokerSequenceId``) would not do: it begins anew at each start,
 and a JDBC store puts its own in place of it. A broker of ours keeps its number, and has no such time.
 
-The prefetch bounds what is on its way, in messages. A broker that goes far beyond it is given up.
+The prefetch bounds what is on its way, in messages. A broker that goes far beyond it is given up. Where a policy there
+says that consumers of a queue have no prefetch, each message is pulled when our disk has the one before.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from entrepot.protocols.openwire.commands import (
     MessageAck,
     MessageDispatch,
     MessageId,
+    MessagePull,
     RemoveInfo,
     Response,
     SessionId,
@@ -70,6 +72,7 @@ class OpenWireDraw(Draw):
         self.coming: MessageId | None = None  # of the message that came
         self.last: MessageId | None = None  # of the one that was taken last
         self.settled: i64 = 0  # messages that were acknowledged
+        self.pulls: bool = False  # nothing comes unasked
 
     def take(self) -> None:
         """The message that came is in this broker."""
@@ -143,6 +146,8 @@ class OpenWireIntake(Intake):
                 message_count=i32(count),
             )
         )
+        if drawn.pulls and drawn.state < ENDING:
+            self.drawer.pull(drawn)
 
 
 class _Ears(ClientPort):
@@ -301,6 +306,7 @@ class OpenWireDrawer(Drawer):
                 client_id=self.client_id,
                 user_name=self.user,
                 password=self.password,
+                manageable=True,  # it tells consumers what an operator or a policy says
                 client_master=True,
             )
         )
@@ -348,6 +354,10 @@ class OpenWireDrawer(Drawer):
         drawn = openwire(draw)
         self._ask(RemoveInfo(object_id=drawn.consumer, last_delivered_sequence_id=LastDelivered.UNSET), drawn, True)
 
+    def pull(self, draw: OpenWireDraw) -> None:
+        """Have one message come, when there is one."""
+        self.post(MessagePull(consumer_id=draw.consumer, destination=draw.where))
+
     # -- what is heard -------------------------------------------------------------------------------------------------
 
     def responded(self, response: Response) -> None:
@@ -383,10 +393,20 @@ class OpenWireDrawer(Drawer):
             self.name = command.broker_name or ""
         elif isinstance(command, ConnectionError):
             self.fail(f"the other broker says: {words_of(command.exception)}")
-        elif isinstance(command, ConsumerControl) and command.close and command.consumer_id is not None:
+        elif isinstance(command, ConsumerControl) and command.consumer_id is not None:
             draw = self.taking.draws.get(int(command.consumer_id.value))
             if draw is not None:
-                self.end(draw, "the other broker closed the consumer: its queue was deleted, or an operator did it")
+                self._controlled(openwire(draw), command)
+
+    def _controlled(self, draw: OpenWireDraw, control: ConsumerControl) -> None:
+        """Take what the other broker says to one consumer: that it is closed, or how much comes to it unasked."""
+        if control.close:
+            self.end(draw, "the other broker closed the consumer: its queue was deleted, or an operator did it")
+        else:
+            pulls = control.prefetch == 0
+            if pulls and not draw.pulls and draw.state < ENDING:
+                self.pull(draw)
+            draw.pulls = pulls
 
 
 def words_of(exception: Throwable | None) -> str:
