@@ -9,7 +9,8 @@ which is on the disk there too: so one that an operator there sends again from a
 had, is another one. The number that ActiveMQ gives (``brokerSequenceId``) would not do: it begins anew at each start,
 and a JDBC store puts its own in place of it. A broker of ours keeps its number, and has no such time.
 
-The prefetch bounds what is on its way, in messages. A broker that goes far beyond it is given up. Where a policy there
+The prefetch bounds what is on its way, in messages. A policy there may raise one that is a client's own default; where
+far more comes than was asked for and we have no room, the next connection asks for one that no policy changes. Where a policy there
 says that consumers of a queue have no prefetch, each message is pulled when our disk has the one before.
 """
 
@@ -59,6 +60,7 @@ SESSION: Final = 1
 TOKEN_OCTETS: Final = 8
 OURS: Final = WireFormatOptions().provider_name
 BEYOND: Final = 10  # prefetches on their way from one queue: a policy there may raise what we asked for, but not so far
+DEFAULTS: Final = (100, 1_000)  # prefetches of Java's client, in place of which ActiveMQ puts those of its policies
 
 
 class OpenWireDraw(Draw):
@@ -112,6 +114,7 @@ class OpenWireIntake(Intake):
             self.port.fail("a message came without an id")
             return
         if draw.received - drawn.settled >= BEYOND * self.drawer.prefetch:
+            self.drawer.insists = True
             self.port.fail(f"{BEYOND} times the prefetch of {self.drawer.prefetch} messages came unacknowledged")
             return
         try:
@@ -231,6 +234,7 @@ class OpenWireDrawer(Drawer):
         self.client: OpenWireClient | None = None
         self.name: str = ""  # of the other broker
         self.numbers_stay: bool = False  # it is one of ours
+        self.insists: bool = False  # on its prefetch, whatever a policy there says
         self.taking: OpenWireIntake = OpenWireIntake(broker, Taking(self), self, origin)
         self._connection: ConnectionId = ConnectionId("")
         self._entering: i64 = 0  # the number of the command that introduces us, 0 when it is answered
@@ -336,11 +340,14 @@ class OpenWireDrawer(Drawer):
         drawn = openwire(draw)
         consumer = ConsumerId(self._connection.value, SESSION, int(draw.number))
         drawn.consumer = consumer
+        prefetch = i32(self.prefetch)
+        if self.insists and int(prefetch) in DEFAULTS:
+            prefetch += 1
         self._ask(
             ConsumerInfo(
                 consumer_id=consumer,
                 destination=drawn.where,
-                prefetch_size=i32(self.prefetch),
+                prefetch_size=prefetch,
                 dispatch_async=True,
                 client_id=self.client_id,
                 subscription_name=draw.source if draw.topic else None,
