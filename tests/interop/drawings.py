@@ -97,7 +97,6 @@ class Beside:
         listen = ("--listen", f"stomp://127.0.0.1:{self.listen}", "--listen", f"tcp://127.0.0.1:{self.openwire}")
         self.daemon = Daemon(folder, *listen, "--name", name, "--connect", uri, *arguments).start()
         self.holders: dict[str, Wire] = {}
-        self.far: Classic | None = None  # where a test gave it one of its own
 
     def close(self) -> None:
         for wire in self.holders.values():
