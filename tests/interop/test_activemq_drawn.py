@@ -89,9 +89,7 @@ def test_large_ones_texts_of_all_letters_and_octets(theirs: Theirs, beside: Besi
     theirs.send(sent, queue)
     beside.await_count(queue, len(sent))
     beside.release(queue)
-    assert beside.octets(f"/queue/{queue}") == [
-        body.encode() if isinstance(body, str) else body for body in sent
-    ]
+    assert beside.octets(f"/queue/{queue}") == [body.encode() if isinstance(body, str) else body for body in sent]
     assert theirs.take(queue) == []
 
 

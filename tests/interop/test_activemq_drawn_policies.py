@@ -274,7 +274,9 @@ def test_a_broker_that_stands_still_for_longer_than_is_agreed_goes_on(tmp_path: 
 
 
 @contextlib.contextmanager
-def guarded(tmp_path: Path, password: str = "secret", makers: str = "admins,readers") -> Iterator[tuple[Theirs, Beside]]:
+def guarded(
+    tmp_path: Path, password: str = "secret", makers: str = "admins,readers"
+) -> Iterator[tuple[Theirs, Beside]]:
     """Have an ActiveMQ with rights, at which an administrator was before, and ours beside it.
 
     ``makers``: groups whose clients have ActiveMQ make the topics on which it tells of them. It asks for that right of

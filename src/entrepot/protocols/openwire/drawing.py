@@ -335,19 +335,25 @@ class OpenWireDrawer(Drawer):
 
     # -- queues --------------------------------------------------------------------------------------------------------
 
+    @property
+    def asked_for(self) -> i64:
+        """The prefetch that we name."""
+        return self.prefetch + 1 if self.insists and int(self.prefetch) in DEFAULTS else self.prefetch
+
     def ask_for(self, draw: Draw) -> None:
-        """Consume, and let a prefetch of it come."""
+        """Consume.
+
+        Nothing comes from a queue before that is granted: an ActiveMQ that refuses only the topic on which it tells of
+        the consumer leaves that consumer in the queue, with all that it was given, until it is started again.
+        """
         drawn = openwire(draw)
         consumer = ConsumerId(self._connection.value, SESSION, int(draw.number))
         drawn.consumer = consumer
-        prefetch = i32(self.prefetch)
-        if self.insists and int(prefetch) in DEFAULTS:
-            prefetch += 1
         self._ask(
             ConsumerInfo(
                 consumer_id=consumer,
                 destination=drawn.where,
-                prefetch_size=prefetch,
+                prefetch_size=i32(self.asked_for) if draw.topic else 0,
                 dispatch_async=True,
                 client_id=self.client_id,
                 subscription_name=draw.source if draw.topic else None,
@@ -355,6 +361,13 @@ class OpenWireDrawer(Drawer):
             ),
             drawn,
         )
+
+    def started(self, draw: Draw) -> None:
+        """Let a prefetch of it come."""
+        drawn = openwire(draw)
+        if not draw.topic:
+            many = i32(self.asked_for)
+            self.post(ConsumerControl(destination=drawn.where, consumer_id=drawn.consumer, prefetch=many))
 
     def ask_end(self, draw: Draw) -> None:
         """Close its consumer. All that was taken is acknowledged, so nothing else counts as delivered."""
