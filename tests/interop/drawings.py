@@ -20,7 +20,7 @@ import entrepot
 from entrepot.client.connection import Connection
 from shell.daemon import Daemon, Wire
 
-PATIENCE_S: Final = 20.0  # a machine that does other things too
+PATIENCE_S: Final = 120.0  # a machine that does other things too
 QUIET_S: Final = 0.7  # nothing more comes
 USER: Final = {"user": "app", "password": "secret"}
 serial = itertools.count(1)

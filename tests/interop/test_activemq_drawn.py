@@ -135,9 +135,13 @@ def test_headers_and_properties_come_with_it(theirs: Theirs, beside: Beside) -> 
 
     async def play() -> entrepot.Received | None:
         url = f"tcp://127.0.0.1:{beside.openwire}"
-        async with asyncio.timeout(PATIENCE_S), entrepot.connect(url) as link, link.session() as session:
-            async with session.consumer(queue) as consumer:
-                return await consumer.receive(PATIENCE_S)
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            entrepot.connect(url) as link,
+            link.session() as session,
+            session.consumer(queue) as consumer,
+        ):
+            return await consumer.receive(PATIENCE_S)
 
     came = asyncio.run(play())
     assert came is not None
@@ -213,12 +217,12 @@ def test_who_reads_exclusively_there_gets_all_until_he_goes(theirs: Theirs, besi
     beside.until(lambda: beside.explained(queue)["code"] == "reading")
 
     async def play() -> list[object]:
-        async with theirs.connected() as link, link.session() as session:
-            async with session.consumer(f"queue://{queue}?consumer.exclusive=true") as consumer:
-                await asyncio.to_thread(theirs.send, ["a", "b"], queue)
-                found = [await consumer.receive(PATIENCE_S) for _ in range(2)]
-                assert all(found)
-                return [one.body for one in found if one is not None]
+        where = f"queue://{queue}?consumer.exclusive=true"
+        async with theirs.connected() as link, link.session() as session, session.consumer(where) as consumer:
+            await asyncio.to_thread(theirs.send, ["a", "b"], queue)
+            found = [await consumer.receive(PATIENCE_S) for _ in range(2)]
+            assert all(found)
+            return [one.body for one in found if one is not None]
 
     assert asyncio.run(play()) == ["a", "b"]
     theirs.send(["c"], queue)

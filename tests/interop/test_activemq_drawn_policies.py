@@ -35,7 +35,8 @@ POLICIES: Final = """\
   <policyEntry queue="SMALL.>" memoryLimit="200 kb" producerFlowControl="true"/>
   <policyEntry queue="SLOW.>">
     <slowConsumerStrategy>
-      <abortSlowAckConsumerStrategy maxTimeSinceLastAck="500" maxSlowDuration="300" checkPeriod="100" ignoreIdleConsumers="false"/>
+      <abortSlowAckConsumerStrategy maxTimeSinceLastAck="500" maxSlowDuration="300" checkPeriod="100"
+                                    ignoreIdleConsumers="false"/>
     </slowConsumerStrategy>
   </policyEntry>
 </policyEntries></policyMap></destinationPolicy>
@@ -205,11 +206,11 @@ def test_what_was_scheduled_comes_when_it_is_due_and_once(theirs: Theirs, beside
 def test_what_came_and_was_cut_often_is_no_dead_letter_there(theirs: Theirs, beside: Beside) -> None:
     queue = fresh()
     sent = [f"{number}" for number in range(10)]
-    for _ in range(8):
+    for turn in range(8):
         beside.hold(queue)
         beside.until(lambda: beside.explained(queue)["code"] == "reading")
         beside.cable.hold(said=True, answers=False)
-        if _ == 0:
+        if turn == 0:
             theirs.send(sent, queue)
         time.sleep(0.2)
         beside.release(queue)
@@ -220,12 +221,15 @@ def test_what_came_and_was_cut_often_is_no_dead_letter_there(theirs: Theirs, bes
     here = beside.took(f"/queue/{queue}")
 
     async def play() -> list[object]:
-        found = []
-        async with theirs.connected() as link, link.session(Acknowledge.TRANSACTED) as session:
-            async with session.consumer(queue) as consumer:
-                while (message := await consumer.receive(QUIET_S)) is not None:
-                    found.append(message.body)
-                await session.commit()
+        found: list[object] = []
+        async with (
+            theirs.connected() as link,
+            link.session(Acknowledge.TRANSACTED) as session,
+            session.consumer(queue) as consumer,
+        ):
+            while (message := await consumer.receive(QUIET_S)) is not None:
+                found.append(message.body)
+            await session.commit()
         return found
 
     there = asyncio.run(play())

@@ -10,8 +10,8 @@ had, is another one. The number that ActiveMQ gives (``brokerSequenceId``) would
 and a JDBC store puts its own in place of it. A broker of ours keeps its number, and has no such time.
 
 The prefetch bounds what is on its way, in messages. A policy there may raise one that is a client's own default; where
-far more comes than was asked for and we have no room, the next connection asks for one that no policy changes. Where a policy there
-says that consumers of a queue have no prefetch, each message is pulled when our disk has the one before.
+far more comes than was asked for and we have no room, the next connection asks for one that no policy changes. Where
+a policy says that consumers have no prefetch, each message is pulled when our disk has the one before.
 """
 
 from __future__ import annotations
