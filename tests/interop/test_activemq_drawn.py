@@ -314,6 +314,9 @@ def test_cut_and_killed_nothing_is_lost_and_nothing_comes_twice(far: Classic, th
             beside.daemon.start()
             beside.hold(queue)
         beside.await_count(queue, len(sent))
+    theirs.send(["end"], queue)  # behind what comes again, which is acknowledged while somebody wants it
+    sent.append("end")
+    beside.await_count(queue, len(sent))
     beside.release(queue)
     time.sleep(0.5)
     came = beside.took(f"/queue/{queue}")
