@@ -184,7 +184,7 @@ demo: $(STAMPS)/packages-story ## three brokers, real clients, three kills, a sh
 		wait $$setting_up || { cat build/setup.log; exit 2; }; \
 		$(COMPILED) $(PY) demo/run.py landing $(ARGS) && test $$passed = yes
 
-pipeline-soak: setup ## kill drivers, workers and brokers under the pipeline; ROUNDS=200 MODE=alone|pair|nodes|classic|artemis|land|land-artemis
+pipeline-soak: setup ## kill drivers, workers and brokers under the pipeline; ROUNDS=200 MODE=alone|pair|nodes|classic|drawn|artemis|land|land-artemis
 	ENTREPOT_PATIENCE=150 $(COMPILED) $(PY) tests/spark/soak.py --rounds $(ROUNDS) --mode $(MODE) $(ARGS)
 
 pipeline-early: setup ## who settles before the result is safe must be found, whatever is behind the queries; ENTREPOT_SOAK_MODES=nodes,land

@@ -30,11 +30,11 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "interop"))
 from entrepot.protocols.stomp.frames import Frame
 from promises import never
 from shell.daemon import Wire
-from spark.soak_foreign import BesideArtemis, BesideClassic
+from spark.soak_foreign import BesideArtemis, BesideClassic, DrawnClassic
 from spark.soak_places import Alone, Nodes, Pair, Place
 from spark.soak_programs import Landing, Program, Queries, command_of, descendants
 
-MODES: Final = ("alone", "pair", "nodes", "classic", "artemis", "land", "land-artemis")
+MODES: Final = ("alone", "pair", "nodes", "classic", "drawn", "artemis", "land", "land-artemis")
 EARLY: Final = ("", "source", "hop")
 CLUSTER_KINDS: Final = ("executor", "broker", "worker", "executor", "driver", "both", "executor", "all")
 EACH_ROUND: Final = 1_000  # messages of a producer: where Spark hardly comes to run, the end would be hours away
@@ -293,7 +293,7 @@ class Soak:
 def place_of(mode: str, home: Path, early: str) -> Place:
     """Return the brokers of a mode. Raises ValueError."""
     if early == "hop":
-        return {"classic": BesideClassic, "artemis": BesideArtemis}[mode](home, hop_forgets=True)
+        return {"classic": BesideClassic, "drawn": DrawnClassic, "artemis": BesideArtemis}[mode](home, hop_forgets=True)
     if mode in ("alone", "land"):
         return Alone(home)
     if mode == "pair":
@@ -302,6 +302,8 @@ def place_of(mode: str, home: Path, early: str) -> Place:
         return Nodes(home)
     if mode == "classic":
         return BesideClassic(home)
+    if mode == "drawn":
+        return DrawnClassic(home)
     if mode in ("artemis", "land-artemis"):
         return BesideArtemis(home)
     raise ValueError(mode)

@@ -25,10 +25,7 @@ CALM: Final = 8.0  # s without anything new: the hop has brought all
 BESIDE: Final = """<broker xmlns="http://activemq.apache.org/schema/core" brokerName="beside" persistent="{persistent}">
   <persistenceAdapter><kahaDB directory="beside"/></persistenceAdapter>
   <networkConnectors>
-    <networkConnector name="there" uri="static:({there})?initialReconnectDelay=100" duplex="true"
-                      checkDuplicateMessagesOnDuplex="true">
-      <excludedDestinations><queue physicalName="out"/></excludedDestinations>
-    </networkConnector>
+    {forth}
     <networkConnector name="back" uri="static:({there})?initialReconnectDelay=100">
       <dynamicallyIncludedDestinations><queue physicalName="out"/></dynamicallyIncludedDestinations>
       <staticallyIncludedDestinations><queue physicalName="out"/></staticallyIncludedDestinations>
@@ -37,6 +34,11 @@ BESIDE: Final = """<broker xmlns="http://activemq.apache.org/schema/core" broker
   <transportConnectors><transportConnector name="stomp" uri="{listen}"/></transportConnectors>
 </broker>
 """
+DUPLEX: Final = """<networkConnector name="there" uri="static:({there})?initialReconnectDelay=100" duplex="true"
+                      checkDuplicateMessagesOnDuplex="true">
+      <excludedDestinations><queue physicalName="out"/></excludedDestinations>
+    </networkConnector>"""
+DRAW: Final = "activemq:({there})?retryInterval=100&maxRetryInterval=500&back=out"
 REMEMBERS: Final = 'maxFailoverProducersToTrack="4096"'  # as the page says
 ADDRESSES: Final = "".join(
     f'<address name="{name}"><anycast><queue name="{name}"/></anycast></address>' for name in (*QUEUES, "out")
@@ -134,7 +136,9 @@ class Foreign(Place):
 
 
 class BesideClassic(Foreign):
-    """ActiveMQ Classic, with a network both ways."""
+    """ActiveMQ Classic, with a network both ways. ``duplex``: what is read comes over it, too."""
+
+    duplex = True
 
     def __init__(self, home: Path, *, hop_forgets: bool = False) -> None:
         super().__init__(home)
@@ -143,10 +147,13 @@ class BesideClassic(Foreign):
         file.write_text(file.read_text().replace("<kahaDB ", f"<kahaDB {REMEMBERS} "))
         place = home / "beside"
         place.mkdir()
+        there = self._classic.url
+        forth = DUPLEX.format(there=there) if self.duplex else ""
         persistent = str(not hop_forgets).lower()
-        text = BESIDE.format(there=self._classic.url, listen=self.url, persistent=persistent)
+        text = BESIDE.format(there=there, forth=forth, listen=self.url, persistent=persistent)
         (place / "beside.xml").write_text(text)
-        self.beside = Daemon(place, "beside.xml", files=True)
+        draws = () if self.duplex else ("--connect", DRAW.format(there=there))
+        self.beside = Daemon(place, "beside.xml", *draws, files=True)
 
     def start_theirs(self) -> None:
         self._classic.start()
@@ -165,6 +172,12 @@ class BesideClassic(Foreign):
         except OSError:
             return False
         return True
+
+
+class DrawnClassic(BesideClassic):
+    """ActiveMQ Classic, whose queues are drawn, and a network back."""
+
+    duplex = False
 
 
 class BesideArtemis(Foreign):

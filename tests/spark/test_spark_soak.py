@@ -21,12 +21,17 @@ from spark.soak_programs import GONE
 
 ROUNDS = int(os.environ.get("ENTREPOT_SOAK_ROUNDS", "8"))
 ASKED = os.environ.get("ENTREPOT_SOAK_MODES", "").replace("all", ",".join(MODES)).split(",")
-UNAVAILABLE = {"classic": classic.unavailable, "artemis": artemis.unavailable, "land-artemis": artemis.unavailable}
+UNAVAILABLE = {
+    "classic": classic.unavailable,
+    "drawn": classic.unavailable,
+    "artemis": artemis.unavailable,
+    "land-artemis": artemis.unavailable,
+}
 SOON = ("alone",)  # in every run, where three rounds find it
 KILLED_EARLY = {"hop": ("beside", "hop", "driver-beside")}  # only who forgets what was acknowledged loses it
 # What is gone is named by who reads it: it was settled, its broker is another one, or it is missing in the end.
 FOUND = rf"settled and gone|{GONE}|other brokers answer there|missing"
-EARLY = [(mode, "source") for mode in MODES] + [("classic", "hop"), ("artemis", "hop")]
+EARLY = [(mode, "source") for mode in MODES] + [("classic", "hop"), ("drawn", "hop"), ("artemis", "hop")]
 
 
 def needs(mode: str, always: tuple[str, ...] = ("alone",)) -> None:

@@ -4,12 +4,15 @@ To the other broker it is a consumer as any other: it needs no right but to read
 All that came in one chunk is acknowledged in one range, once our disk has it; that is half the work for an ActiveMQ of
 what it does for a bridge, which settles each message for itself. A topic is read through a durable subscription there.
 
-A message that comes again is known by its id and the number that its queue gave it (``brokerSequenceId``), which is on
-the other broker's disk too: so one that an operator there sends again from a dead letter queue, with the id that it
-had, is another one.
+A message that comes again is known by its id and the time at which the other broker took it in (``brokerInTime``),
+which is on the disk there too: so one that an operator there sends again from a dead letter queue, with the id that it
+had, is another one. The number that ActiveMQ gives (``brokerSequenceId``) would not do: it begins anew at each start,
+and a JDBC store puts its own in place of it. A broker of ours keeps its number, and has no such time.
 
 The prefetch bounds what is on its way, in messages; it is half of the ids that this broker remembers, at the most. A
-broker that goes far beyond it is given up.
+policy there may raise one that is a client's own default; where far more comes than was asked for and we have no room,
+the next connection asks for one that no policy changes. Where a policy says that consumers have no prefetch, each
+message is pulled when our disk has the one before.
 """
 
 from __future__ import annotations
@@ -53,6 +56,7 @@ from entrepot.protocols.openwire.commands import (
     MessageAck,
     MessageDispatch,
     MessageId,
+    MessagePull,
     RemoveInfo,
     Response,
     SessionId,
@@ -66,7 +70,9 @@ from entrepot.protocols.session import Session, Shell
 
 SESSION: Final = 1
 TOKEN_OCTETS: Final = 8
+OURS: Final = WireFormatOptions().provider_name
 BEYOND: Final = 10  # prefetches on their way from one queue: a policy there may raise what we asked for, but not so far
+DEFAULTS: Final = (100, 1_000)  # prefetches of Java's client, in place of which ActiveMQ puts those of its policies
 
 
 class OpenWireDraw(Draw):
@@ -81,6 +87,7 @@ class OpenWireDraw(Draw):
         self.last: MessageId | None = None  # of the one that was taken last
         self.prefetch: i64 = 0  # messages on their way, as it was asked for
         self.settled: i64 = 0  # messages that were acknowledged
+        self.pulls: bool = False  # nothing comes unasked
 
     def take(self) -> None:
         """The message that came is in this broker."""
@@ -120,6 +127,7 @@ class OpenWireIntake(Intake):
             self.port.fail("a message came without an id")
             return
         if draw.received - drawn.settled >= BEYOND * drawn.prefetch:
+            self.drawer.insists = True
             self.port.fail(f"{BEYOND} times the prefetch of {drawn.prefetch} messages came unacknowledged")
             return
         try:
@@ -128,9 +136,12 @@ class OpenWireIntake(Intake):
             self.refuse(draw, error)
             return
         prefix = OPENWIRE_LANGUAGE.prefix(message)
-        known = f"{prefix}{message_id.producer_sequence_id}" if prefix else text_of(message_id)
+        known = f"{prefix}{message_id.producer_sequence_id}" if prefix else spelt(message_id)
+        taken_in = command.broker_in_time
+        if taken_in <= 0 or self.drawer.numbers_stay:
+            taken_in = message_id.broker_sequence_id
         drawn.coming = message_id
-        self.give(draw, message, drawn.mark + f"{known}\t{message_id.broker_sequence_id}".encode())
+        self.give(draw, message, drawn.mark + f"{known}\t{taken_in}".encode("utf-8", "surrogatepass"))
 
     def batch(self, draw: Draw) -> Batch:
         """Return what came from ``draw`` since the batch before."""
@@ -151,6 +162,8 @@ class OpenWireIntake(Intake):
                 message_count=i32(count),
             )
         )
+        if drawn.pulls and drawn.state < ENDING:
+            self.drawer.pull(drawn)
 
 
 class _Ears(ClientPort):
@@ -233,6 +246,8 @@ class OpenWireDrawer(Drawer):
         self.inactivity_ms: i64 = inactivity_ms
         self.client: OpenWireClient | None = None
         self.name: str = ""  # of the other broker
+        self.numbers_stay: bool = False  # it is one of ours
+        self.insists: bool = False  # on its prefetch, whatever a policy there says
         self.taking: OpenWireIntake = OpenWireIntake(broker, Taking(self), self, origin)
         grace = 3 * inactivity_ms * MILLISECOND if inactivity_ms > 0 else GRACE_WITHOUT_END
         self.taking.grace = max(GRACE_LEAST, grace)
@@ -301,6 +316,7 @@ class OpenWireDrawer(Drawer):
         self.port.greeted()
         if self.client is None:
             return
+        self.numbers_stay = client.program.startswith(OURS)
         token = self.entropy.token(TOKEN_OCTETS).hex()
         self._connection = ConnectionId(f"ID:{self.broker.ids.node_id}-{token}:1")
         self._entering = client.ask(
@@ -309,6 +325,7 @@ class OpenWireDrawer(Drawer):
                 client_id=self.client_id,
                 user_name=self.user,
                 password=self.password,
+                manageable=True,  # it tells consumers what an operator or a policy says
                 client_master=True,
             )
         )
@@ -333,20 +350,28 @@ class OpenWireDrawer(Drawer):
 
     # -- queues --------------------------------------------------------------------------------------------------------
 
+    @property
+    def asked_for(self) -> i64:
+        """The prefetch that we name."""
+        return self.prefetch + 1 if self.insists and int(self.prefetch) in DEFAULTS else self.prefetch
+
     def ask_for(self, draw: Draw) -> None:
-        """Consume, and let a prefetch of it come; less where more could come again than is remembered here."""
+        """Consume; less at once where more could come again than is remembered here.
+
+        Nothing comes from a queue before that is granted: an ActiveMQ that refuses only the topic on which it tells of
+        the consumer leaves that consumer in the queue, with all that it was given, until it is started again.
+        """
         drawn = openwire(draw)
         consumer = ConsumerId(self._connection.value, SESSION, int(draw.number))
         drawn.consumer = consumer
         remembered = self.taking.remembered(draw)
-        prefetch = max(1, min(self.prefetch, remembered // 2))
-        drawn.prefetch = prefetch
-        drawn.doubts = min(BEYOND * prefetch, remembered)
+        drawn.prefetch = max(1, min(self.asked_for, remembered // 2))
+        drawn.doubts = min(BEYOND * drawn.prefetch, remembered)
         self._ask(
             ConsumerInfo(
                 consumer_id=consumer,
                 destination=drawn.where,
-                prefetch_size=i32(prefetch),
+                prefetch_size=i32(drawn.prefetch) if draw.topic else 0,
                 dispatch_async=True,
                 client_id=self.client_id,
                 subscription_name=draw.source if draw.topic else None,
@@ -355,10 +380,21 @@ class OpenWireDrawer(Drawer):
             drawn,
         )
 
+    def started(self, draw: Draw) -> None:
+        """Let a prefetch of it come."""
+        drawn = openwire(draw)
+        if not draw.topic:
+            many = i32(drawn.prefetch)
+            self.post(ConsumerControl(destination=drawn.where, consumer_id=drawn.consumer, prefetch=many))
+
     def ask_end(self, draw: Draw) -> None:
         """Close its consumer. All that was taken is acknowledged, so nothing else counts as delivered."""
         drawn = openwire(draw)
         self._ask(RemoveInfo(object_id=drawn.consumer, last_delivered_sequence_id=LastDelivered.UNSET), drawn, True)
+
+    def pull(self, draw: OpenWireDraw) -> None:
+        """Have one message come, when there is one."""
+        self.post(MessagePull(consumer_id=draw.consumer, destination=draw.where))
 
     # -- what is heard -------------------------------------------------------------------------------------------------
 
@@ -395,10 +431,20 @@ class OpenWireDrawer(Drawer):
             self.name = command.broker_name or ""
         elif isinstance(command, ConnectionError):
             self.fail(f"the other broker says: {words_of(command.exception)}")
-        elif isinstance(command, ConsumerControl) and command.close and command.consumer_id is not None:
+        elif isinstance(command, ConsumerControl) and command.consumer_id is not None:
             draw = self.taking.draws.get(int(command.consumer_id.value))
             if draw is not None:
-                self.end(draw, "the other broker closed the consumer: its queue was deleted, or an operator did it")
+                self._controlled(openwire(draw), command)
+
+    def _controlled(self, draw: OpenWireDraw, control: ConsumerControl) -> None:
+        """Take what the other broker says to one consumer: that it is closed, or how much comes to it unasked."""
+        if control.close:
+            self.end(draw, "the other broker closed the consumer: its queue was deleted, or an operator did it")
+        else:
+            pulls = control.prefetch == 0
+            if pulls and not draw.pulls and draw.state < ENDING:
+                self.pull(draw)
+            draw.pulls = pulls
 
 
 def words_of(exception: Throwable | None) -> str:
@@ -406,6 +452,13 @@ def words_of(exception: Throwable | None) -> str:
     if exception is None:
         return ""
     return exception.message or exception.class_name or ""
+
+
+def spelt(message_id: MessageId) -> str:
+    """Return an id that its sender chose, or that is unusual, with what its connection makes unique of it."""
+    producer = message_id.producer_id
+    text = text_of(message_id)
+    return text if producer is None else f"{text}\t{text_of(producer)}:{message_id.producer_sequence_id}"
 
 
 def openwire(draw: Draw) -> OpenWireDraw:

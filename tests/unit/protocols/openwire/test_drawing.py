@@ -25,6 +25,7 @@ from entrepot.protocols.openwire.commands import (
     MessageAck,
     MessageDispatch,
     MessageId,
+    MessagePull,
     ProducerId,
     RemoveInfo,
     Response,
@@ -61,7 +62,9 @@ class Heard(DrawerPort):
 class Talk:
     """A drawer, and an ActiveMQ that says what a test wants."""
 
-    def __init__(self, *, user: str = "", enters: bool = True) -> None:
+    def __init__(
+        self, *, user: str = "", enters: bool = True, program: str = "ActiveMQ", prefetch: int = PREFETCH
+    ) -> None:
         self.rig = Rig()
         self.heard = Heard()
         self.drawer = OpenWireDrawer(
@@ -72,12 +75,12 @@ class Talk:
             user=user,
             password="it",
             client_id="entrepot-here",
-            prefetch=PREFETCH,
+            prefetch=prefetch,
             inactivity_ms=30_000,
         )
         place = Endpoint("tcp", "far", 61616)
         self.client = cast("OpenWireClient", self.drawer.dial(Shell(), place, self.rig.now))
-        offer = offer_of(WireFormatOptions())
+        offer = offer_of(WireFormatOptions(provider_name=program))
         self._decoder = Decoder(WireFormat.before_agreement(offer))
         self._encoder = Encoder(WireFormat.before_agreement(offer))
         said = self._encoder.encode(offer)
@@ -115,17 +118,19 @@ class Talk:
         assert isinstance(self.consumer, ConsumerInfo)
         if granted:
             self.answer(self.consumer)
+            self.started = self.told()
         return made
 
-    def dispatch(self, draw: OpenWireDraw, number: int, *, stored: int = 0, properties: bytes = b"") -> MessageDispatch:
-        """Return the message ``number`` of a producer; ``stored``: the number its queue gave it, 0: the same."""
+    def dispatch(
+        self, draw: OpenWireDraw, number: int, *, stored: int = 1, at: int = 1_000, properties: bytes = b""
+    ) -> MessageDispatch:
+        """Return the message ``number`` of a producer, which has the number ``stored`` there and came in ``at``."""
         message = text_message(f"{number}")
-        message.message_id = MessageId(
-            producer_id=SENDER, producer_sequence_id=number, broker_sequence_id=stored or number
-        )
+        message.message_id = MessageId(producer_id=SENDER, producer_sequence_id=number, broker_sequence_id=stored)
         message.producer_id = SENDER
         message.destination = parse_destination("Q")
         message.persistent = True
+        message.broker_in_time = at
         if properties:
             message.marshalled_properties = properties
         return MessageDispatch(consumer_id=draw.consumer, destination=message.destination, message=message)
@@ -151,8 +156,27 @@ def test_it_is_a_consumer_as_any_other() -> None:
     talk.draw()
     consumer = talk.consumer
     assert isinstance(consumer, ConsumerInfo)
-    assert (consumer.prefetch_size, consumer.network_subscription, consumer.browser) == (PREFETCH, False, False)
-    assert consumer.subscription_name is None
+    assert (consumer.network_subscription, consumer.browser, consumer.subscription_name) == (False, False, None)
+
+
+def prefetches(told: list[Command]) -> list[int]:
+    assert all(isinstance(each, ConsumerControl) for each in told)
+    return [each.prefetch for each in told if isinstance(each, ConsumerControl)]
+
+
+def test_nothing_comes_from_a_queue_before_its_consumer_is_granted() -> None:
+    """An ActiveMQ that refuses it may keep it, with what it was given."""
+    talk = Talk()
+    talk.draw()
+    assert isinstance(talk.consumer, ConsumerInfo)
+    assert talk.consumer.prefetch_size == 0
+    assert prefetches(talk.started) == [PREFETCH]
+
+
+def test_no_more_is_asked_for_than_half_of_what_is_remembered() -> None:
+    talk = Talk(prefetch=100_000)
+    talk.draw()
+    assert prefetches(talk.started) == [10_000]
 
 
 def test_a_topic_has_a_durable_subscription() -> None:
@@ -162,6 +186,8 @@ def test_a_topic_has_a_durable_subscription() -> None:
     assert isinstance(consumer, ConsumerInfo)
     assert consumer.subscription_name == "entrepot.here.T"
     assert consumer.destination == parse_destination("topic://T")
+    assert consumer.prefetch_size == PREFETCH
+    assert talk.started == []
 
 
 def test_a_chunk_is_acknowledged_in_one_range_when_it_is_on_disk() -> None:
@@ -194,12 +220,66 @@ def test_what_comes_again_is_dropped_and_acknowledged() -> None:
 
 
 def test_a_message_that_an_operator_sends_again_is_another_one() -> None:
-    """It has the id that it had, and a new number from the queue."""
+    """It has the id that it had, and was taken in at another time."""
     talk = Talk()
     draw = talk.draw()
     talk.say(talk.dispatch(draw, 1))
-    talk.say(talk.dispatch(draw, 1, stored=77))
+    talk.say(talk.dispatch(draw, 1, at=1_001))
     assert int(talk.rig.queue("Q").count) == 2
+
+
+def test_the_number_that_an_activemq_gives_is_another_one_when_it_comes_again() -> None:
+    """A JDBC store puts its own in its place."""
+    talk = Talk()
+    draw = talk.draw()
+    talk.say(talk.dispatch(draw, 1, stored=5))
+    talk.say(talk.dispatch(draw, 1, stored=77))
+    assert int(talk.rig.queue("Q").count) == 1
+
+
+def test_a_broker_of_ours_keeps_its_numbers() -> None:
+    talk = Talk(program="entrepot")
+    draw = talk.draw()
+    talk.say(talk.dispatch(draw, 1, stored=5, at=1_000))
+    talk.say(talk.dispatch(draw, 1, stored=5, at=2_000))
+    talk.say(talk.dispatch(draw, 1, stored=6, at=1_000))
+    assert int(talk.rig.queue("Q").count) == 2
+
+
+def test_two_ids_that_senders_chose_are_told_apart_by_their_connections() -> None:
+    talk = Talk()
+    draw = talk.draw()
+    for connection in ("ID:one", "ID:two", "ID:two"):
+        dispatch = talk.dispatch(draw, 1)
+        assert dispatch.message is not None
+        producer = ProducerId(connection, 1, 1)
+        dispatch.message.message_id = MessageId(text_view="order-1", producer_id=producer, producer_sequence_id=1)
+        talk.say(dispatch)
+    assert int(talk.rig.queue("Q").count) == 2
+
+
+def test_where_a_policy_leaves_no_prefetch_each_message_is_pulled() -> None:
+    talk = Talk()
+    draw = talk.draw()
+    talk.say(ConsumerControl(consumer_id=draw.consumer, prefetch=0))
+    assert [type(each) for each in talk.told()] == [MessagePull]
+    talk.say(ConsumerControl(consumer_id=draw.consumer, prefetch=0))
+    assert talk.told() == []
+    talk.say(talk.dispatch(draw, 1))
+    assert [type(each) for each in talk.told()] == [MessageAck, MessagePull]
+    talk.say(ConsumerControl(consumer_id=draw.consumer, prefetch=5))
+    talk.say(talk.dispatch(draw, 2))
+    assert [type(each) for each in talk.told()] == [MessageAck]
+
+
+def test_the_next_connection_insists_on_a_prefetch_that_no_policy_changes() -> None:
+    talk = Talk(prefetch=1_000)
+    assert talk.drawer.asked_for == 1_000
+    talk.drawer.insists = True
+    assert talk.drawer.asked_for == 1_001
+    talk = Talk(prefetch=1_002)
+    talk.drawer.insists = True
+    assert talk.drawer.asked_for == 1_002
 
 
 def test_what_was_scheduled_there_was_delivered_and_is_not_scheduled_here() -> None:
@@ -219,6 +299,7 @@ def test_who_sends_far_beyond_the_prefetch_is_given_up() -> None:
     assert talk.heard.events == ["opened"]
     talk.say(talk.dispatch(draw, BEYOND * PREFETCH + 1))
     assert talk.heard.events[-1] == f"lost: {BEYOND} times the prefetch of {PREFETCH} messages came unacknowledged"
+    assert talk.drawer.insists
     assert draw.state == GONE
 
 
