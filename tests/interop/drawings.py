@@ -1,4 +1,4 @@
-"""A broker of ours beside a real ActiveMQ that draws from it over a cable, and clients of both, for a test."""
+"""A broker of ours beside a real ActiveMQ or Artemis that draws from it over a cable, and clients, for a test."""
 
 from __future__ import annotations
 
@@ -81,19 +81,20 @@ class Beside:
         more: str = "",
         *,
         name: str = "beside",
+        scheme: str = "activemq",
         place: str = "tcp://127.0.0.1:{port}",
         arguments: Sequence[str] = (),
     ) -> None:
-        """``more``: options of the URI; ``place``: how the ActiveMQ is named, ``port`` being that of the cable.
+        """``more``: options of the URI; ``place``: how the other broker is named, ``port`` being that of the cable.
 
-        ``arguments``: more of them for `entrepot run`.
+        ``scheme``: which of the two it is; ``arguments``: more of them for `entrepot run`.
         """
         self.cable = Cable(port)
         folder = home / name
         folder.mkdir()
         self.listen = free_port()
         self.openwire = free_port()
-        uri = f"activemq:({place.format(port=self.cable.port)})?retryInterval=100&maxRetryInterval=500{more}"
+        uri = f"{scheme}:({place.format(port=self.cable.port)})?retryInterval=100&maxRetryInterval=500{more}"
         listen = ("--listen", f"stomp://127.0.0.1:{self.listen}", "--listen", f"tcp://127.0.0.1:{self.openwire}")
         self.daemon = Daemon(folder, *listen, "--name", name, "--connect", uri, *arguments).start()
         self.holders: dict[str, Wire] = {}
@@ -140,7 +141,7 @@ class Beside:
         self.until(lambda: words in self.daemon.told(), lambda: words)
 
     def explained(self, queue: str) -> dict[str, Any]:
-        """Return what `entrepot explain` says of the ActiveMQ."""
+        """Return what `entrepot explain` says of the other broker."""
         command = [sys.executable, "-m", "entrepot", "explain", queue, "--alone", "-o", "json"]
         command += ["--url", f"stomp://127.0.0.1:{self.listen}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)

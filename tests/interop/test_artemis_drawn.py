@@ -6,11 +6,8 @@ Cut cables, and kill -9 of either broker, while messages flow: nothing is lost, 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,17 +16,15 @@ from typing import Any, Final
 
 import pytest
 from artemis import Artemis, unavailable
-from cable import Cable
-from classic import free_port
+from drawings import PATIENCE_S, Beside
 
 import entrepot
 from promises import never
 from shell.certificates import Certificates
-from shell.daemon import Daemon, Wire
+from shell.daemon import Wire
 
 pytestmark = pytest.mark.skipif(bool(unavailable()), reason=f"Artemis: {unavailable()}")
 
-PATIENCE_S: Final = 120.0  # a machine that does other things too
 ROUNDS: Final = int(os.environ.get("ENTREPOT_ROUNDS", "6"))
 SEED: Final = int(os.environ.get("ENTREPOT_SEED", "1"))
 LARGE: Final = 300_000
@@ -40,30 +35,18 @@ ADDRESSES: Final = (
 )
 
 
-class Joined:
-    """``far`` is an Artemis; ``beside`` a broker of ours that draws from it, over a cable."""
+class Joined(Beside):
+    """``far`` is an Artemis; this broker of ours draws from it, over a cable."""
 
     def __init__(self, home: Path, more: str = "", trusted: Path | None = None, **artemis: Any) -> None:
         """``more``: options of the URI; ``trusted``: the authority of its certificate, where it speaks TLS."""
         self.far = Artemis(home / "far", name="far", addresses=ADDRESSES, **artemis)
         self.far.start().await_ready()
-        self.cable = Cable(self.far.port)
-        place = home / "beside"
-        place.mkdir()
-        self.listen = free_port()
-        where = f"tcp://127.0.0.1:{self.cable.port}"
-        if trusted is not None:
-            where = f"ssl://localhost:{self.cable.port}?trustStorePath={trusted}"
-        uri = f"artemis:({where})?retryInterval=100&maxRetryInterval=500{more}"
-        listen = ("--listen", f"stomp://127.0.0.1:{self.listen}")
-        self.beside = Daemon(place, *listen, "--name", "beside", "--connect", uri).start()
-        self.holders: dict[str, Wire] = {}
+        place = "tcp://127.0.0.1:{port}" if trusted is None else f"ssl://localhost:{{port}}?trustStorePath={trusted}"
+        super().__init__(home, self.far.port, more, scheme="artemis", place=place)
 
     def close(self) -> None:
-        for wire in self.holders.values():
-            wire.cut()
-        self.beside.stop()
-        self.cable.close()
+        super().close()
         self.far.kill()
 
     # -- the Artemis ---------------------------------------------------------------------------------------------------
@@ -103,49 +86,6 @@ class Joined:
         asyncio.run(play())
         return found
 
-    # -- the broker beside it ------------------------------------------------------------------------------------------
-
-    def hold(self, name: str, **place: str) -> None:
-        """Be demand: a lease whose reader wants more, and settles nothing."""
-        wire = Wire(self.listen)
-        lease = {**place, "group": "spark"}
-        answer = wire.ask("ATTACH", lease)
-        assert answer.command == "RECEIPT", answer
-        claim = {**lease, "epoch": answer.headers["epoch"], "max": "0", "demand": "true"}
-        assert wire.ask("CLAIM", claim).command == "RECEIPT"
-        self.holders[name] = wire
-
-    def release(self, name: str) -> None:
-        self.holders.pop(name).cut()
-
-    def waits(self, queue: str) -> int:
-        """Return how many messages a queue of the broker beside has."""
-        wire = Wire(self.listen)
-        answer = wire.ask("ATTACH", {"queue": queue, "group": "count"})
-        claim = wire.ask("CLAIM", {"queue": queue, "group": "count", "epoch": answer.headers["epoch"], "max": "0"})
-        wire.cut()
-        return int(claim.headers["more"])
-
-    def await_count(self, queue: str, count: int) -> None:
-        until = time.monotonic() + PATIENCE_S
-        while (found := self.waits(queue)) < count:
-            assert time.monotonic() < until, f"{found} of {count} came: {self.beside.told()[-3000:]}"
-            time.sleep(0.1)
-
-    def explained(self, queue: str) -> list[dict[str, Any]]:
-        """Return what `entrepot explain` says of the Artemis."""
-        command = [sys.executable, "-m", "entrepot", "explain", queue, "--alone", "-o", "json"]
-        command += ["--url", f"stomp://127.0.0.1:{self.listen}"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-        answer = json.loads(done.stdout.splitlines()[0])
-        return list(answer["elsewhere"]["draws"])
-
-    def took(self, queue: str) -> list[str]:
-        wire = Wire(self.listen)
-        found = [frame.body.decode() for frame in wire.drain(queue)]
-        wire.leave()
-        return found
-
 
 @pytest.fixture
 def joined(tmp_path: Path) -> Iterator[Joined]:
@@ -163,7 +103,7 @@ def test_what_is_there_and_what_comes(joined: Joined) -> None:
     joined.await_count("Q", 500)
     joined.send(sent[500:])
     joined.await_count("Q", 1_000)
-    (row,) = joined.explained("Q")
+    row = joined.explained("Q")
     assert (row["code"], row["source"], row["received"]) == ("reading", "Q", 1_000)
     joined.release("Q")
     assert joined.took("/queue/Q") == sent
@@ -249,7 +189,7 @@ def test_cut_and_killed_nothing_is_lost_and_nothing_comes_twice(joined: Joined) 
         return bodies
 
     def again() -> None:
-        joined.beside.start()
+        joined.daemon.start()
         joined.hold("Q", queue="/queue/Q")
 
     for turn in range(ROUNDS):
@@ -268,9 +208,9 @@ def test_cut_and_killed_nothing_is_lost_and_nothing_comes_twice(joined: Joined) 
         if what in ("far", "both"):
             joined.far.kill()
         if what in ("beside", "both"):
-            joined.beside.kill()
+            joined.daemon.kill()
         if what == "stopped beside":
-            joined.beside.stop()
+            joined.daemon.stop()
         if what in ("far", "both"):
             joined.far.start().await_ready()
         if what in ("beside", "both", "stopped beside"):
@@ -305,8 +245,8 @@ def test_the_way_back_loses_nothing_and_doubles_nothing(tmp_path: Path) -> None:
                     joined.cable.cut()
                     joined.cable.heal()
                 elif turn % 3 == 1:
-                    joined.beside.kill()
-                    joined.beside.start()
+                    joined.daemon.kill()
+                    joined.daemon.start()
                 came += [body.decode() for body in taking.result()]
         with never():
             assert sorted(came) == sorted(sent)
