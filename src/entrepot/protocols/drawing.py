@@ -339,6 +339,7 @@ class Drawer:
         self.broker: BrokerCore = broker
         self.port: DrawerPort = port
         self.open: bool = False
+        self._consumers: i64 = 0  # that were numbered so far
 
     # -- what a language says of itself --------------------------------------------------------------------------------
 
@@ -401,6 +402,8 @@ class Drawer:
             draw.why = NO_IDS
             self.port.ended(draw)
             return
+        self._consumers += 1
+        draw.number = self._consumers
         intake = self.intake
         broker = self.broker
         broker.sending.duplicates.pin_recovered(OF_BRIDGES + draw.place.name, broker.now, broker.now + intake.grace)

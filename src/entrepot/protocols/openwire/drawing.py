@@ -105,7 +105,7 @@ class _Range(Batch):
 
 
 class OpenWireIntake(Intake):
-    """Of one session. ``prefetch``: messages on their way from one queue."""
+    """What one session over OpenWire takes in."""
 
     def __init__(self, broker: BrokerCore, port: IntakePort, drawer: OpenWireDrawer, origin: i64) -> None:
         """``origin``: as of `Intake`."""
@@ -126,9 +126,10 @@ class OpenWireIntake(Intake):
         if message_id is None:
             self.port.fail("a message came without an id")
             return
-        if draw.received - drawn.settled >= BEYOND * drawn.prefetch:
+        if draw.received - drawn.settled >= draw.doubts:  # what comes beyond is not known when it comes again
             self.drawer.insists = True
-            self.port.fail(f"{BEYOND} times the prefetch of {drawn.prefetch} messages came unacknowledged")
+            times = draw.doubts // drawn.prefetch
+            self.port.fail(f"{times} times the prefetch of {drawn.prefetch} messages came unacknowledged")
             return
         try:
             message = message_of(command, draw.place.name)
@@ -233,9 +234,10 @@ class OpenWireDrawer(Drawer):
         prefetch: i64,
         inactivity_ms: i64,
     ) -> None:
-        """``origin``, ``prefetch``: as of `OpenWireIntake`. ``client_id``: also of the durable subscriptions there.
+        """``origin``: as of `Intake`. ``client_id``: also of the durable subscriptions there.
 
-        ``inactivity_ms``: how long either side may be silent; 0: for ever.
+        ``prefetch``: messages on their way from one queue, at the most. ``inactivity_ms``: how long either side may be
+        silent; 0: for ever.
         """
         super().__init__(broker, port)
         self.entropy: Entropy = entropy
@@ -254,7 +256,6 @@ class OpenWireDrawer(Drawer):
         self._connection: ConnectionId = ConnectionId("")
         self._entering: i64 = 0  # the number of the command that introduces us, 0 when it is answered
         self._asked: dict[int, _Ask] = {}  # by the number of the answer
-        self._numbers: i64 = 0
 
     @property
     def intake(self) -> Intake:
@@ -268,10 +269,7 @@ class OpenWireDrawer(Drawer):
 
     def draw(self, source: str, topic: str, place: Destination) -> Draw:
         """Return what is to be drawn."""
-        self._numbers += 1
-        draw = OpenWireDraw(source, topic, place)
-        draw.number = self._numbers
-        return draw
+        return OpenWireDraw(source, topic, place)
 
     # -- connections ---------------------------------------------------------------------------------------------------
 

@@ -63,9 +63,15 @@ class Talk:
     """A drawer, and an ActiveMQ that says what a test wants."""
 
     def __init__(
-        self, *, user: str = "", enters: bool = True, program: str = "ActiveMQ", prefetch: int = PREFETCH
+        self,
+        *,
+        user: str = "",
+        enters: bool = True,
+        program: str = "ActiveMQ",
+        prefetch: int = PREFETCH,
+        policies: dict[str, dict[str, str]] | None = None,
     ) -> None:
-        self.rig = Rig()
+        self.rig = Rig(policies=policies)
         self.heard = Heard()
         self.drawer = OpenWireDrawer(
             self.rig.broker,
@@ -301,6 +307,17 @@ def test_who_sends_far_beyond_the_prefetch_is_given_up() -> None:
     assert talk.heard.events[-1] == f"lost: {BEYOND} times the prefetch of {PREFETCH} messages came unacknowledged"
     assert talk.drawer.insists
     assert draw.state == GONE
+
+
+def test_no_more_comes_than_is_remembered_whatever_a_policy_there_says() -> None:
+    """What came beyond that would be doubled when the connection is lost."""
+    talk = Talk(policies={"Q": {"id_cache": "6"}})
+    draw = talk.draw()
+    assert prefetches(talk.started) == [3]
+    talk.say(*(talk.dispatch(draw, number) for number in range(1, 7)))
+    assert talk.heard.events == ["opened"]
+    talk.say(talk.dispatch(draw, 7))
+    assert talk.heard.events[-1] == "lost: 2 times the prefetch of 3 messages came unacknowledged"
 
 
 def test_a_message_without_an_id_ends_the_connection() -> None:

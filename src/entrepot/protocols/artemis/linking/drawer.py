@@ -137,7 +137,6 @@ class CoreDrawer(Drawer):
         self.taking.grace = max(GRACE_LEAST, 3 * ttl_ms * MILLISECOND)
         self._members: dict[str, list[Endpoint]] = {}  # of the other broker's cluster, by node
         self._asked: deque[_Ask] = deque()
-        self._numbers: i64 = 0
         self._queries: i64 = 0
 
     @property
@@ -152,10 +151,7 @@ class CoreDrawer(Drawer):
 
     def draw(self, source: str, topic: str, place: Destination) -> Draw:
         """Return what is to be drawn."""
-        self._numbers += 1
-        draw = CoreDraw(source, topic, place)
-        draw.number = self._numbers
-        return draw
+        return CoreDraw(source, topic, place)
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
