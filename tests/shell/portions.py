@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import struct
-
+from buffered import octets
 from entrepot.protocols.stomp.columns import Columns
 
 BODY = ["body"]
 
 
-def bodies(portion: Columns) -> list[bytes]:
+def bodies(portion: Columns) -> list[bytes | None]:
     """Empty ``portion``; return the bodies that were in it."""
-    column = portion.take()["body"]
-    ends = struct.unpack(f"<{len(column.offsets) // 4}i", column.offsets)
-    return [column.data[low:high] for low, high in itertools.pairwise(ends)]
+    return octets(portion.take()["body"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from buffered import octets
 from entrepot.base.errors import ProtocolViolation
 from entrepot.driver.shard import Piece
 from entrepot.pipeline import claims, leases
@@ -19,7 +20,7 @@ from entrepot.pipeline.leases import read_range
 from entrepot.pipeline.options import READ, Options, read
 from entrepot.pipeline.schema import COLUMNS
 from entrepot.protocols.stomp import located as located_form
-from entrepot.protocols.stomp.columns import Column
+from entrepot.protocols.stomp.buffers import Column, Scattered
 from entrepot.protocols.stomp.frames import Frame
 from entrepot.protocols.stomp.located import Located, Locations
 from shell.daemon import Daemon, Wire
@@ -66,7 +67,8 @@ def mixed(daemon: Daemon, count: int) -> None:
 
 
 def parts(column: Column) -> tuple[object, ...]:
-    return column.nulls, column.valid, column.offsets, column.data, [parts(child) for child in column.children]
+    held = octets(column) if isinstance(column, Scattered) else column.data
+    return column.nulls, column.valid, column.offsets, held, [parts(child) for child in column.children]
 
 
 def rows(given: Options, piece: Piece, *, direct: bool, octets: int = 1 << 26) -> list[object]:

@@ -1,20 +1,37 @@
 """From messages to Arrow: what `Columns` holds as RecordBatches of the schema that Spark asked for.
 
-The buffers are taken over as they are. pyarrow is imported by whoever calls, in an executor: this module is not
-imported without it.
+The buffers are taken over as they are; bodies are gathered, once for all columns that show them. pyarrow is imported by
+whoever calls, in an executor: this module is not imported without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import compute
 
-from entrepot.protocols.stomp.columns import Column, Columns
+from entrepot.protocols.stomp.buffers import Column, Piece, Scattered
+from entrepot.protocols.stomp.columns import Columns
 
 ROWS_MAX: Final = 10_000  # as many as Spark puts into one batch itself
+EVERY_OTHER: Final = b"\x55"  # bits, the lowest first
+
+
+def constant(octets: bytes, type_: pa.DataType) -> pa.Scalar:
+    """Return a scalar of binary or string.
+
+    `pa.scalar` would import pandas, if that is there, to see whether it is one of its own: 40 MB for each worker.
+    """
+    offsets = bytes(4) + len(octets).to_bytes(4, "little")
+    return pa.Array.from_buffers(type_, 1, [None, pa.py_buffer(offsets), pa.py_buffer(octets)])[0]
+
+
+EMPTY: Final = constant(b"", pa.binary())
+TRUE: Final = constant(b"true", pa.string())
+FALSE: Final = constant(b"false", pa.string())
 
 
 class Batches:
@@ -22,8 +39,7 @@ class Batches:
 
     def __init__(self, schema: pa.Schema, broker: str, *, positions: bool = True) -> None:
         self.schema = schema
-        self.broker = broker
-        self._positions = positions
+        self._makers = [_maker(field, broker, positions=positions) for field in schema]
 
     @property
     def names(self) -> list[str]:
@@ -33,28 +49,90 @@ class Batches:
     def of(self, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Empty ``columns`` and yield what was in it, in batches of at most ROWS_MAX rows."""
         count = int(columns.count)
-        made = columns.take()
-        if not count or not len(self.schema):
+        made = Made(count, columns.take())
+        if not count or not self._makers:
             return
-        arrays = [self._array(field, count, made) for field in self.schema]
-        whole = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        whole = pa.RecordBatch.from_arrays([make(made) for make in self._makers], schema=self.schema)
         for start in range(0, count, ROWS_MAX):
             yield whole.slice(start, ROWS_MAX)
 
-    def _array(self, field: pa.Field, count: int, made: dict[str, Column]) -> pa.Array:
-        if field.name == "broker":
-            return pa.repeat(pa.scalar(self.broker, field.type), count)
-        if field.name == "position" and not self._positions:
-            return pa.nulls(count, field.type)
-        if pa.types.is_struct(field.type):
-            return properties(field.type, count, made[field.name])
-        return array(field.type, count, made[field.name])
+
+class Made:
+    """What was made of ``count`` messages."""
+
+    def __init__(self, count: int, columns: dict[str, Column]) -> None:
+        self.count = count
+        self.columns = columns
+
+    @functools.cached_property
+    def bodies(self) -> pa.BinaryArray:
+        """All bodies, put together."""
+        return gathered(next(each.pieces for each in self.columns.values() if isinstance(each, Scattered)))
+
+
+def _maker(field: pa.Field, broker: str, *, positions: bool) -> Callable[[Made], pa.Array]:
+    """Return what makes the array of ``field``."""
+    name, type_ = field.name, field.type
+    if name == "broker":
+        same = constant(broker.encode(), type_)
+        return lambda made: pa.repeat(same, made.count)
+    if name == "position" and not positions:
+        return lambda made: pa.nulls(made.count, type_)
+    if name == "body":
+        return lambda made: made.bodies
+    if name == "text":
+        return lambda made: texts(made.bodies, made.columns[name])
+    if pa.types.is_struct(type_):
+        return lambda made: properties(type_, made.count, made.columns[name])
+    return lambda made: array(type_, made.count, made.columns[name])
+
+
+def gathered(pieces: list[Piece]) -> pa.BinaryArray:
+    """Return the values of all ``pieces`` as one array."""
+    found = [_values(piece) for piece in pieces]
+    return found[0] if len(found) == 1 else pa.concat_arrays(found)
+
+
+def _values(piece: Piece) -> pa.BinaryArray:
+    data, offsets = pa.py_buffer(piece.data), pa.py_buffer(piece.offsets)
+    if piece.bounds:
+        data = _together(data, pa.py_buffer(piece.bounds))
+    return pa.Array.from_buffers(pa.binary(), len(piece.offsets) // 4 - 1, [None, offsets, data])
+
+
+def _together(data: pa.Buffer, bounds: pa.Buffer) -> pa.Buffer:
+    """Return the values between ``bounds`` one behind the other: what is between two of them becomes empty."""
+    count = bounds.size // 4 - 1
+    all_ = pa.Array.from_buffers(pa.binary(), count, [None, bounds, data])
+    is_value = pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(EVERY_OTHER * (count // 8 + 1))])
+    return compute.if_else(is_value, all_, EMPTY).buffers()[2]
+
+
+def texts(bodies: pa.BinaryArray, column: Column) -> pa.StringArray:
+    """Return ``bodies`` as texts, where ``column`` says that they are; U+FFFD stands for what is not UTF-8."""
+    count = len(bodies)
+    if column.nulls == count:
+        return pa.nulls(count, pa.string())
+    if column.nulls:
+        valid = pa.Array.from_buffers(pa.bool_(), count, [None, pa.py_buffer(column.valid)])
+        bodies = compute.if_else(valid, bodies, pa.nulls(1, pa.binary())[0])
+    try:
+        return bodies.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([_text(each) for each in bodies.to_pylist()], pa.string())
+
+
+def _text(octets: bytes | None) -> str | None:
+    return None if octets is None else octets.decode("utf-8", "replace")
 
 
 def properties(type_: pa.StructType, count: int, column: Column) -> pa.Array:
     """Return ``count`` rows of properties as the struct ``type_``; null for what is not there, or not of its type."""
     pairs = array(pa.map_(pa.string(), pa.string()), count, column)
-    children = [typed(compute.map_lookup(pairs, field.name, "first"), field.type) for field in type_]
+    children = [
+        typed(compute.map_lookup(pairs, constant(field.name.encode(), pa.string()), "first"), field.type)
+        for field in type_
+    ]
     return pa.StructArray.from_arrays(children, fields=list(type_))
 
 
@@ -64,8 +142,8 @@ def typed(texts: pa.Array, type_: pa.DataType) -> pa.Array:
         return texts
     if pa.types.is_boolean(type_):
         lowered = compute.utf8_lower(texts)
-        true, false = compute.equal(lowered, "true"), compute.equal(lowered, "false")
-        return compute.if_else(compute.or_(true, false), true, None)
+        true, false = compute.equal(lowered, TRUE), compute.equal(lowered, FALSE)
+        return compute.if_else(compute.or_(true, false), true, pa.nulls(1, pa.bool_())[0])
     try:
         return texts.cast(type_)
     except pa.ArrowInvalid:  # one of them is no such number; they are seldom so many that each by itself is too slow

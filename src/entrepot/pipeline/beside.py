@@ -19,7 +19,6 @@ from entrepot.protocols.stomp.recorded_rows import RecordedRows
 
 offer_languages()
 
-STRETCH_OCTETS: Final = 1 << 20  # read at once
 GAP_OCTETS: Final = 16 * 1024  # two records that are no further apart are read at once: cheaper than a second call
 FILES_OPEN_MAX: Final = 4  # what the broker removes stays on the disk as long as one of them is it
 
@@ -61,9 +60,10 @@ class PlacedRows:
     """The messages that one frame tells the places of, as rows of ``columns``. ``row``: the next one."""
 
     def __init__(self, frame: Frame, files: Files, columns: Columns, octets: int) -> None:
-        """``octets``: that are read at once, at most, unless a record alone is longer. Raises MalformedFrame."""
+        """``octets``: of a portion. Raises MalformedFrame."""
         self.row = 0
-        self._most = min(octets, STRETCH_OCTETS)
+        self._most = octets + octets // 4  # read at once: a record is longer than what counts of it, and one read fills
+        # a portion, whose bodies are then gathered once
         self._data = b""  # of the records up to row ``_end``, from ``_start`` in their file on
         self._start = 0
         self._end = 0
@@ -95,6 +95,7 @@ class PlacedRows:
         end = int(places.stretch(self.row, GAP_OCTETS, self._most))
         start = int(places.offset(self.row))
         length = int(places.offset(end - 1) + places.length(end - 1)) - start
+        self._data = b""  # its memory is that of the next stretch
         try:
             self._data = self._files.read(places.files[int(places.file(self.row))], start, length)
         except OSError:

@@ -192,10 +192,13 @@ def append_single(portion: Columns, frame: Frame, position: int) -> None:
         int(headers.get("priority") or 4),
         flags,
         1 if flags & ranges.REDELIVERED else 0,
+        b"",
         headers.get("message-id", "").encode(),
         headers.get("destination", "").encode(),
         "".join(rest).encode(),
         frame.body,
+        0,
+        len(frame.body),
     )
 
 

@@ -43,6 +43,6 @@ def found_at(disk: SimulatedDisk, told: Message) -> Iterator[tuple[int, dict[str
             message.number = int(places.number(row))
             entry.of_message(message)
         headers = {name.decode(): value.decode() for name, value in fields_of(entry.lines).items()}
-        headers["message-id"] = entry.identity.decode()
+        headers["message-id"] = entry.identity.whole().decode()
         headers["timestamp"] = str(int(entry.timestamp))
-        yield first + row, headers, entry.body
+        yield first + row, headers, entry.body()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
+import subprocess
+import sys
+from typing import Any, Final
 
 import pytest
 from hypothesis import example, given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from entrepot.pipeline.leases import append_single
 from entrepot.pipeline.schema import COLUMNS
 from entrepot.protocols.stomp.columns import Columns
+from entrepot.protocols.stomp.ranges import OCTETS
 
 from .fakes import frame
 
@@ -81,6 +84,28 @@ def test_a_browsed_message_has_no_position() -> None:
     assert batch.column("broker").to_pylist() == ["A", "A"]
 
 
+BODIES = st.lists(st.binary(max_size=12) | st.text(max_size=6).map(str.encode), min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(BODIES, st.lists(st.booleans(), min_size=12, max_size=12)), min_size=1, max_size=5))
+def test_bodies_and_texts_are_what_came_wherever_they_stood(frames: list[tuple[list[bytes], list[bool]]]) -> None:
+    schema = pa.schema([("text", pa.string()), ("body", pa.binary())])
+    batches = Batches(schema, "A")
+    portion = Columns(batches.names)
+    wanted: list[dict[str, Any]] = []
+    for bodies, kinds in frames:
+        whole = b"+".join(bodies)
+        at = 0
+        for body, is_text in zip(bodies, kinds, strict=False):
+            flags = 0 if is_text else OCTETS
+            portion.add(len(wanted), 0, 0, 4, flags, 0, b"", b"m", b"/queue/q", b"", whole, at, at + len(body))
+            at += len(body) + 1
+            wanted.append({"text": body.decode("utf-8", "replace") if is_text else None, "body": body})
+    (batch,) = batches.of(portion)
+    batch.validate(full=True)
+    assert batch.to_pylist() == wanted
+
+
 @example(ROWS_MAX)
 @example(2 * ROWS_MAX + 1)
 @given(st.integers(0, 200))
@@ -88,7 +113,7 @@ def test_batches_are_bounded_and_complete(count: int) -> None:
     schema = pa.schema([("position", pa.int64())])
     portion = Columns(["position"])
     for position in range(count):
-        portion.add(position, 0, 0, 4, 0, 0, b"", b"", b"", b"")
+        portion.add(position, 0, 0, 4, 0, 0, b"", b"", b"", b"", b"", 0, 0)
     sizes = [batch.num_rows for batch in Batches(schema, "A").of(portion)]
     assert sum(sizes) == count
     assert all(0 < size <= ROWS_MAX for size in sizes)
@@ -127,3 +152,29 @@ def test_a_property_that_is_not_of_its_type_is_null_and_harms_no_other() -> None
         {"price": 1000.0, "count": None, "paid": False},
         {"price": None, "count": None, "paid": None},
     ]
+
+
+MAKE_SOME: Final = """
+import sys
+
+import pyarrow as pa
+
+from entrepot.pipeline.arrow import Batches
+from entrepot.protocols.stomp.columns import Columns
+
+typed = pa.struct([("price", pa.float64()), ("paid", pa.bool_()), ("region", pa.string())])
+names = {"message_id": pa.string(), "body": pa.binary(), "text": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
+schema = pa.schema([*names.items(), ("properties", typed), ("broker", pa.string()), ("position", pa.int64())])
+batches = Batches(schema, "A")
+made = Columns(batches.names)
+for place, flags in enumerate((0, 4)):
+    made.add(place, 1, 0, 4, flags, 0, b"ID:", b"7", b"/queue/q", b"price:1.5\\npaid:true\\n", b"<text>", 1, 5)
+(batch,) = batches.of(made)
+print(batch.num_rows, "pandas" in sys.modules)
+"""
+
+
+def test_a_worker_needs_no_pandas() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    found = subprocess.run([sys.executable, "-c", MAKE_SOME], capture_output=True, text=True, timeout=60, check=False)
+    assert (found.stdout, found.stderr) == ("2 False\n", "")

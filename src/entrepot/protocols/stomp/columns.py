@@ -1,9 +1,8 @@
 """Messages of a lease as columns, in buffers as Arrow lays them out: nothing becomes an object of its own. [C]
 
 `Columns` is told which columns are wanted, takes entries of ranges (`ranges.py`) or single messages, and hands over
-what it has as `Column` buffers. Numbers are little-endian; a value of variable length is where it ends (i32) and its
-octets; what may be missing has a bit for each row, the lowest first (Arrow's columnar format, "Physical memory
-layout"). Texts that are not UTF-8 are made so with U+FFFD: a message that cannot be read must not stop a query.
+what it has as `Column` buffers. Texts that are not UTF-8 are made so with U+FFFD: a message that cannot be read must
+not stop a query. Bodies are most of what there is: they stay where they came (`Scattered`), and `text` is as they are.
 
 Knows nothing of Arrow's library, nor of sockets. What a column means: `pipeline/schema.py`.
 """
@@ -13,17 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from librt.strings import (
-    BytesWriter,
-    read_i16_be,
-    read_i32_be,
-    read_i64_be,
-    write_i32_le,
-    write_i64_le,
-)
-from mypy_extensions import i32, i64
+from librt.strings import read_i16_be, read_i32_be, read_i32_le, read_i64_be
+from mypy_extensions import i64
 
 from entrepot.base.errors import MalformedFrame
+from entrepot.protocols.stomp.buffers import Bits, Column, Lists, Numbers, Parts, Scattered, Stems, Valid, Values
 from entrepot.protocols.stomp.ranges import HEAD_OCTETS, OCTETS, PERSISTENT, REDELIVERED
 
 PATH: Final = b"broker-path"  # header: brokers passed, with commas between them
@@ -38,216 +31,17 @@ TEXT_HEADERS: Final[dict[str, bytes]] = {  # column -> header
 NOT_PROPERTIES: Final[dict[bytes, bool]] = dict.fromkeys(
     (b"content-length", b"amq-msg-type", PATH, GROUP_SEQUENCE, *TEXT_HEADERS.values()), True
 )
-MICROS: Final = 1_000  # in a millisecond
-MS_MAX: Final = ((1 << 63) - 1) // MICROS  # a time behind that fits no timestamp of Arrow: it counts as none
 INT_MIN: Final = -(1 << 31)
 INT_MAX: Final = (1 << 31) - 1
 DIGITS_MAX: Final = 11  # of a 32-bit number, with its sign
 NEITHER: Final = b"\0 neither lines nor a destination"
 
 
-class Column:
-    """What one column holds: ``valid`` is empty where no value is missing, ``children`` are those of a map or list."""
-
-    def __init__(self, nulls: int, valid: bytes, offsets: bytes, data: bytes, children: list[Column]) -> None:
-        self.nulls = nulls
-        self.valid = valid
-        self.offsets = offsets
-        self.data = data
-        self.children = children
-
-
-class Bits:
-    """A bit for each row."""
-
-    def __init__(self) -> None:
-        self.octets: BytesWriter = BytesWriter()
-        self.open: i64 = 0
-        self.count: i64 = 0
-
-    def add(self, bit: bool, rows: i64) -> None:
-        """Append ``rows`` of them that are equal."""
-        while rows > 0:
-            if self.count & 7 == 0 and rows >= 8:
-                whole: i64 = rows >> 3
-                self.octets.write((b"\xff" if bit else b"\0") * int(whole))
-                self.count += whole << 3
-                rows -= whole << 3
-                continue
-            if bit:
-                self.open |= 1 << (self.count & 7)
-            self.count += 1
-            rows -= 1
-            if self.count & 7 == 0:
-                self.octets.append(int(self.open))
-                self.open = 0
-
-    def take(self) -> bytes:
-        """Hand over all, and be empty."""
-        if self.count & 7:
-            self.octets.append(int(self.open))
-        found = self.octets.getvalue()
-        self.octets.truncate(0)
-        self.open = 0
-        self.count = 0
-        return found
-
-
-class Valid:
-    """Which rows have a value. There are bits only from the first on that has none."""
-
-    def __init__(self) -> None:
-        self.bits: Bits = Bits()
-        self.count: i64 = 0
-        self.nulls: i64 = 0
-
-    def some(self, rows: i64) -> None:
-        """So many rows have one."""
-        if self.nulls > 0:
-            self.bits.add(True, rows)
-        self.count += rows
-
-    def none(self, rows: i64) -> None:
-        """So many rows have none."""
-        if self.nulls == 0:
-            self.bits.add(True, self.count)
-        self.bits.add(False, rows)
-        self.count += rows
-        self.nulls += rows
-
-    def take(self) -> bytes:
-        """Hand over the bits, b"" when all rows have a value; be empty."""
-        self.count = 0
-        self.nulls = 0
-        return self.bits.take()
-
-
-class Values:
-    """Octets of variable length, or none, for each row. They are put together when they are taken."""
-
-    def __init__(self) -> None:
-        self.offsets: BytesWriter = BytesWriter()
-        self.parts: list[bytes] = []
-        self.size: i64 = 0
-        self.valid: Valid = Valid()
-        write_i32_le(self.offsets, 0)
-
-    def add(self, value: bytes) -> None:
-        """Append a value."""
-        self.parts.append(value)
-        self.size += len(value)
-        write_i32_le(self.offsets, i32(self.size))
-        self.valid.some(1)
-
-    def add_run(self, values: list[bytes], times: i64) -> None:
-        """Append several values, and the same again and again: so many times in all."""
-        if not values:
-            return
-        octets = b"".join(values)
-        self.parts.append(octets * int(times))
-        offsets = self.offsets
-        if len(values) == 1:
-            _write_ends(offsets, self.size, len(octets), times)
-        else:
-            base: i64 = self.size
-            row: i64 = 0
-            while row < times:
-                end: i64 = base
-                for value in values:
-                    end += len(value)
-                    write_i32_le(offsets, i32(end))
-                base = end
-                row += 1
-        self.size += len(octets) * times
-        self.valid.some(times * len(values))
-
-    def add_none(self, rows: i64) -> None:
-        """Append that there is none in so many rows."""
-        _write_ends(self.offsets, self.size, 0, rows)
-        self.valid.none(rows)
-
-    def take(self) -> Column:
-        """Hand over all, and be empty."""
-        nulls = int(self.valid.nulls)
-        found = Column(nulls, self.valid.take(), self.offsets.getvalue(), b"".join(self.parts), [])
-        self.offsets.truncate(0)
-        self.parts = []
-        self.size = 0
-        write_i32_le(self.offsets, 0)
-        return found
-
-
-class Numbers:
-    """A number of 32 or 64 bits, or none, for each row."""
-
-    def __init__(self) -> None:
-        self.data: BytesWriter = BytesWriter()
-        self.valid: Valid = Valid()
-
-    def add32(self, number: i64, rows: i64) -> None:
-        """Append a number that fits 32 bits, for so many rows."""
-        _write32(self.data, number, rows)
-        self.valid.some(rows)
-
-    def add64(self, number: i64) -> None:
-        """Append a number."""
-        write_i64_le(self.data, number)
-        self.valid.some(1)
-
-    def add_time(self, ms: i64, rows: i64) -> None:
-        """Append a time in ms since 1970 as microseconds, for so many rows; 0 is none."""
-        is_none = ms == 0 or ms > MS_MAX or ms < -MS_MAX
-        micros: i64 = 0 if is_none else ms * MICROS
-        row: i64 = 0
-        while row < rows:
-            write_i64_le(self.data, micros)
-            row += 1
-        if is_none:
-            self.valid.none(rows)
-        else:
-            self.valid.some(rows)
-
-    def add_none32(self, rows: i64) -> None:
-        """Append that there is none in so many rows."""
-        _write32(self.data, 0, rows)
-        self.valid.none(rows)
-
-    def take(self) -> Column:
-        """Hand over all, and be empty."""
-        nulls = int(self.valid.nulls)
-        found = Column(nulls, self.valid.take(), b"", self.data.getvalue(), [])
-        self.data.truncate(0)
-        return found
-
-
-class Lists:
-    """Where the values of each row end in further columns: of a list one, of a map its keys and its values."""
-
-    def __init__(self, children: int) -> None:
-        self.offsets: BytesWriter = BytesWriter()
-        self.children: list[Values] = [Values() for _ in range(children)]
-        self.length: i64 = 0
-        write_i32_le(self.offsets, 0)
-
-    def end_rows(self, count: i64, rows: i64) -> None:
-        """``count`` values were added for each of so many rows."""
-        _write_ends(self.offsets, self.length, count, rows)
-        self.length += count * rows
-
-    def take(self) -> Column:
-        """Hand over all, and be empty."""
-        found = Column(0, b"", self.offsets.getvalue(), b"", [child.take() for child in self.children])
-        self.offsets.truncate(0)
-        self.length = 0
-        write_i32_le(self.offsets, 0)
-        return found
-
-
 class Columns:
     """The columns ``names`` of the messages that are added. ``octets``: what they hold by now, about.
 
     Neighbours are much alike: what a row has in common with those before it is counted, and written once for all of
-    them when it changes (`_end_envelope`, `_end_said`).
+    them when it changes (`_end_positions`, `_end_timestamp`, `_end_envelope`, `_end_said`).
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -256,7 +50,7 @@ class Columns:
         self.count: i64 = 0
         self.octets: i64 = 0
         self.next: i64 = 0  # the position behind the last message that was added, ever
-        self.id: Values | None = _values("message_id", wanted)
+        self.id: Stems | None = Stems() if "message_id" in wanted else None
         self.destination: Values | None = _values("destination", wanted)
         self.priority: Numbers | None = _numbers("priority", wanted)
         self.timestamp: Numbers | None = _numbers("timestamp", wanted)
@@ -270,13 +64,15 @@ class Columns:
         self.sequence: Numbers | None = _numbers("group_sequence", wanted)
         self.texts: dict[str, Values] = {name: Values() for name in TEXT_HEADERS if name in wanted}
         self.wants_body: bool = "body" in wanted
-        self.wants_text: bool = "text" in wanted
-        self.bodies: Values | None = Values() if self.wants_body or self.wants_text else None
+        self.text: Valid | None = Valid() if "text" in wanted else None  # whether a body is text
+        self.bodies: Parts | None = Parts() if self.wants_body or self.text is not None else None
         self.wants_fields: bool = (
             self.properties is not None or self.path is not None or self.sequence is not None or len(self.texts) > 0
         )
         self.wants_said: bool = self.wants_fields or self.destination is not None
-        self._text_runs: list[tuple[bool, int]] = []  # whether rows are text, and how many
+        self._first: i64 = 0  # position of the first of the last rows, which are behind one another
+        self._timestamp: i64 = 0  # of the last rows
+        self._timestamp_rows: i64 = 0
         self._envelope: i64 = 0  # priority, flags and deliveries of the last rows, as an entry has them
         self._expiration: i64 = 0
         self._envelope_rows: i64 = 0
@@ -294,13 +90,19 @@ class Columns:
         priority: i64,
         flags: i64,
         deliveries: i64,
-        identity: bytes,
+        stem: bytes,
+        end: bytes,
         destination: bytes,
         lines: bytes,
-        body: bytes,
+        octets: bytes,
+        body_at: i64,
+        body_end: i64,
     ) -> None:
-        """Append a message; parameters as of `ranges.write_entry`."""
-        self.octets += HEAD_OCTETS + len(lines) + len(body)
+        """Append a message; parameters as of `ranges.write_entry`.
+
+        But its identity is ``stem`` and ``end`` (`Stems`), and its body a part of ``octets`` (`Parts`).
+        """
+        self.octets += HEAD_OCTETS + len(lines) + body_end - body_at
         self._add_envelope(priority << 24 | flags << 16 | deliveries, expiration)
         if self.wants_said:
             if lines is self._lines and destination is self._destination:  # nearly always those of the row before
@@ -311,9 +113,9 @@ class Columns:
                 self._destination = destination
         self._add_row(position, timestamp)
         if self.id is not None:
-            self.id.add(identity)
+            self.id.add(stem, end)
         if self.bodies is not None:
-            self.bodies.add(body)
+            self.bodies.add(octets, body_at, body_end)
 
     def add_entries(self, data: bytes) -> None:
         """Append the messages of the body of a frame of the form ``batch``. Raises MalformedFrame."""
@@ -340,19 +142,34 @@ class Columns:
                 self._add_said(said, lines_at - destination_at)
             self._add_row(read_i64_be(data, at + 4), read_i64_be(data, at + 12))
             if identities is not None:
-                identities.add(data[at + HEAD_OCTETS : destination_at])
+                identities.add(b"", data[at + HEAD_OCTETS : destination_at])
             if bodies is not None:
-                bodies.add(data[body_at:stop])
+                bodies.add(data, body_at, stop)
             at = stop
 
     def _add_row(self, position: i64, timestamp: i64) -> None:
         """Add what differs from row to row."""
         self.count += 1
+        if position != self.next:
+            self._end_positions()
+            self._first = position
         self.next = position + 1
+        if timestamp != self._timestamp:
+            self._end_timestamp()
+            self._timestamp = timestamp
+        self._timestamp_rows += 1
+
+    def _end_positions(self) -> None:
+        """Write those of the last rows, which were one behind the other."""
         if self.position is not None:
-            self.position.add64(position)
+            self.position.add_run64(self._first, self.next)
+        self._first = self.next
+
+    def _end_timestamp(self) -> None:
+        """Write that of the last rows."""
         if self.timestamp is not None:
-            self.timestamp.add_time(timestamp, 1)
+            self.timestamp.add_time(self._timestamp, self._timestamp_rows)
+        self._timestamp_rows = 0
 
     def _add_envelope(self, envelope: i64, expiration: i64) -> None:
         if envelope != self._envelope or expiration != self._expiration:
@@ -368,8 +185,11 @@ class Columns:
             return
         self._envelope_rows = 0
         flags = self._envelope >> 16 & 0xFF
-        if self.wants_text:
-            self._text_runs.append((flags & OCTETS == 0, int(rows)))
+        if self.text is not None:
+            if flags & OCTETS:
+                self.text.none(self.count - rows, rows)
+            else:
+                self.text.some(rows)
         if self.expiration is not None:
             self.expiration.add_time(self._expiration, rows)
         if self.priority is not None:
@@ -424,11 +244,13 @@ class Columns:
 
     def take(self) -> dict[str, Column]:
         """Hand over the columns, and be empty."""
+        self._end_positions()
+        self._end_timestamp()
         self._end_envelope()
         self._end_said()
         found: dict[str, Column] = {}
         if self.id is not None:
-            found["message_id"] = _texts(self.id)
+            found["message_id"] = _texts(self.id.take())
         if self.destination is not None:
             found["destination"] = self.destination.take()
         self._take_bodies(found)
@@ -455,48 +277,15 @@ class Columns:
         return found
 
     def _take_bodies(self, found: dict[str, Column]) -> None:
-        """Hand over ``body`` and ``text``, which are one and the same where all bodies are text as they are."""
-        bodies = self.bodies
-        if bodies is None:
+        """Hand over ``body`` and ``text``, which have their pieces in common."""
+        if self.bodies is None:
             return
-        runs = self._text_runs
-        self._text_runs = []
-        parts = bodies.parts
-        is_text = self.wants_text and all(text for text, _ in runs)
-        whole = bodies.take() if self.wants_body or is_text else None
-        if whole is None:
-            bodies.take()
-        elif self.wants_body:
-            found["body"] = whole
-        if not self.wants_text:
-            return
-        if is_text and whole is not None and whole.data.isascii():
-            found["text"] = whole
-            return
-        texts = Values()
-        at = 0
-        for text, rows in runs:
-            if text:
-                for part in parts[at : at + rows]:
-                    texts.add(_utf8(part))
-            else:
-                texts.add_none(rows)
-            at += rows
-        found["text"] = texts.take()
-
-
-def _write32(writer: BytesWriter, number: i64, times: i64) -> None:
-    while times > 0:
-        write_i32_le(writer, i32(number))
-        times -= 1
-
-
-def _write_ends(writer: BytesWriter, start: i64, size: i64, times: i64) -> None:
-    """Append where so many things end that stand behind ``start``, each of ``size``."""
-    while times > 0:
-        start += size
-        write_i32_le(writer, i32(start))
-        times -= 1
+        pieces = self.bodies.take()
+        if self.wants_body:
+            found["body"] = Scattered(0, b"", pieces)
+        if self.text is not None:
+            nulls = int(self.text.nulls)
+            found["text"] = Scattered(nulls, self.text.take(), pieces)
 
 
 def _values(name: str, wanted: dict[str, bool]) -> Values | None:
@@ -539,14 +328,18 @@ def _unescaped(text: bytes) -> bytes:
     return b"\\".join([part.replace(b"\\n", b"\n").replace(b"\\c", b":").replace(b"\\r", b"\r") for part in parts])
 
 
-def _texts(values: Values) -> Column:
-    """Take values that must be UTF-8, each of which was added by itself."""
-    parts = values.parts
-    whole = values.take()
-    if whole.data.isascii():
-        return whole
-    for part in parts:
-        values.add(_utf8(part))
+def _texts(column: Column) -> Column:
+    """Return a column without nulls as one whose values are UTF-8."""
+    if column.data.isascii():
+        return column
+    values = Values()
+    start: i64 = 0
+    at: i64 = 4
+    while at < len(column.offsets):
+        end: i64 = i64(read_i32_le(column.offsets, at))
+        values.add(_utf8(column.data[start:end]))
+        start = end
+        at += 4
     return values.take()
 
 

@@ -86,10 +86,10 @@ class Entries:
             entry.priority,
             entry.flags | REDELIVERED if deliveries > 0 else entry.flags,
             deliveries,
-            entry.identity,
+            entry.identity.whole(),
             entry.destination,
             entry.lines,
-            entry.body,
+            entry.body(),
         )
         self.count += 1
 

@@ -20,48 +20,67 @@ from entrepot.protocols.stomp.escapes import V12, octets_of
 from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.ranges import OCTETS, PERSISTENT, REDELIVERED
 
-AT_ONCE: Final = 4096  # octets that are copied for one call in place of three
+COPIED_MAX: Final = 2048  # octets that are copied in less time than a view of them is made
 THOUSAND: Final = 1000
 LAST_DIGITS: Final = [b"%03d" % number for number in range(THOUSAND)]
 
 
-class MessageIds:
-    """Writes the ids of messages that have none of their own: ``prefix`` and the number."""
+class Identity:
+    """The id of a message: ``stem``, the same object in neighbours that begin alike, and then ``end``.
+
+    Messages that have none of their own have a prefix and their number.
+    """
 
     def __init__(self, prefix: bytes) -> None:
         self.prefix: bytes = prefix
+        self.stem: bytes = b""
+        self.end: bytes = b""
         self._thousands: i64 = -1
-        self._head: bytes = b""  # all but the last three digits
+        self._thousand_stem: bytes = b""  # prefix and all but the last three digits
 
-    def of(self, number: i64) -> bytes:
-        """Return the id of the message ``number``; the next one has most of it in common."""
+    def of_number(self, number: i64) -> None:
+        """Be that of the message ``number``; the next one has most of it in common."""
         thousands: i64 = number // THOUSAND
         if thousands <= 0:
-            return self.prefix + b"%d" % int(number)
+            self.stem = self.prefix
+            self.end = b"%d" % int(number)
+            return
         if thousands != self._thousands:
             self._thousands = thousands
-            self._head = self.prefix + b"%d" % int(thousands)
-        return self._head + LAST_DIGITS[number - thousands * THOUSAND]
+            self._thousand_stem = self.prefix + b"%d" % int(thousands)
+        self.stem = self._thousand_stem
+        self.end = LAST_DIGITS[number - thousands * THOUSAND]
+
+    def of_text(self, text: str) -> None:
+        """Be one of its own."""
+        self.stem = b""
+        self.end = text.encode()
+
+    def whole(self) -> bytes:
+        """Return it in one piece."""
+        return self.stem + self.end
 
 
 class Entry:
     """The attributes are those of the message that was looked at last.
 
-    ``kind``: "/queue/" or "/topic/", which stands before its address. ``lines``: of its head.
+    ``kind``: "/queue/" or "/topic/", which stands before its address. ``lines``: of its head. ``octets``: of which its
+    body is a part, from ``body_at`` to ``body_end``.
     """
 
     def __init__(self, prefix: bytes, kind: bytes) -> None:
         """``prefix``: of the ids of messages."""
-        self.ids: MessageIds = MessageIds(prefix)
+        self.identity: Identity = Identity(prefix)
         self.kind: bytes = kind
         self.timestamp: i64 = 0
         self.expiration: i64 = 0
         self.priority: i64 = 0
         self.flags: i64 = 0
-        self.identity: bytes = b""
         self.destination: bytes = kind
         self.lines: bytes = b""
-        self.body: bytes = b""
+        self.octets: bytes = b""
+        self.body_at: i64 = 0
+        self.body_end: i64 = 0
         self._address: bytes = b""
         self._said: bytes = b""  # lines whose flag is known
         self._octets: i64 = 0  # OCTETS when they say so
@@ -79,26 +98,27 @@ class Entry:
         body_at: i64 = raw + i64(read_i32_be(data, envelope + 20))
         if not raw < body_at < end:
             return False
-        body = data[body_at : end - 1]
         crc32 = self._crc32
-        crc: i64
-        if end - start <= AT_ONCE:
-            crc = crc32(data[start:end])
-        else:
-            crc = crc32(data[end - 1 : end], crc32(body, crc32(data[start:body_at])))
+        crc: i64 = crc32(data[start:end] if end - start <= COPIED_MAX else memoryview(data)[start:end])
         if crc != i64(read_i32_be(data, at + 4)) & 0xFFFFFFFF:
             return False
         address = data[envelope + 26 : raw - 4]
         if address != self._address and not self._is_sent_to(address):
             return False
-        self.body = body
+        self.octets = data
+        self.body_at = body_at
+        self.body_end = end - 1
         self.lines = data[raw : body_at - 1]
         self._note_flags(data[envelope + 2] & FLAG_DURABLE != 0, data[envelope + 2] & FLAG_REDELIVERED != 0)
         self.priority = data[envelope + 3]
         self.timestamp = read_i64_be(data, envelope + 4)
         self.expiration = read_i64_be(data, envelope + 12)
-        self.identity = self.ids.of(number)
+        self.identity.of_number(number)
         return True
+
+    def body(self) -> bytes:
+        """Return a copy of the body."""
+        return self.octets[self.body_at : self.body_end]
 
     def of_message(self, message: Message) -> None:
         """Take a message whose body is in memory."""
@@ -113,12 +133,17 @@ class Entry:
         if message.language is not STOMP_LANGUAGE:
             known = known or message.language.identity(message)
             tail, body_at = tail_of(message)
-        self.identity = known.encode() if known else self.ids.of(message.number)
+        if known:
+            self.identity.of_text(known)
+        else:
+            self.identity.of_number(message.number)
         self.lines = tail[: body_at - 1]
         self._note_flags(message.durable, message.redelivered)
         if rare is not None and rare.annotations:
             self.lines += _annotation_lines(message)
-        self.body = tail[body_at:-1] if body_at < len(tail) else b""  # as in `convert.py`
+        self.octets = tail
+        self.body_end = max(len(tail) - 1, 0)
+        self.body_at = min(body_at, self.body_end)  # as in `convert.py`
         self.priority = message.priority
         self.timestamp = message.timestamp
         self.expiration = message.expiration

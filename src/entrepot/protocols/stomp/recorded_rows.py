@@ -41,6 +41,7 @@ class RecordedRows:
         that the broker has to be asked for, because it is damaged or its body is elsewhere.
         """
         entry = self.entry
+        identity = entry.identity
         while row < end:
             at: i64 = places.offset(row) - start
             stop: i64 = at + places.length(row)
@@ -55,13 +56,17 @@ class RecordedRows:
                 entry.priority,
                 entry.flags | REDELIVERED if deliveries > 0 else entry.flags,
                 deliveries,
-                entry.identity,
+                identity.stem,
+                identity.end,
                 entry.destination,
                 entry.lines,
-                entry.body,
+                entry.octets,
+                entry.body_at,
+                entry.body_end,
             )
             position += 1
             row += 1
+        entry.octets = b""
         return row
 
     def _of_message(self, data: bytes, at: i64, stop: i64, number: i64) -> bool:

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from librt.strings import BytesWriter
 
+from buffered import ends, octets, present
 from entrepot.base.errors import MalformedFrame
-from entrepot.protocols.stomp.columns import NOT_PROPERTIES, TEXT_HEADERS, Column, Columns, fields_of
+from entrepot.protocols.stomp.buffers import Column, Scattered
+from entrepot.protocols.stomp.columns import NOT_PROPERTIES, TEXT_HEADERS, Columns, fields_of
 from entrepot.protocols.stomp.ranges import OCTETS, PERSISTENT, REDELIVERED, decode, headers_of, write_entry
 
 NAMES = [
@@ -66,25 +68,6 @@ def written(entries: list[tuple]) -> bytes:
     return writer.getvalue()
 
 
-def present(column: Column, count: int) -> list[bool]:
-    if not column.valid:
-        assert column.nulls == 0
-        return [True] * count
-    bits = [bool(column.valid[row >> 3] >> (row & 7) & 1) for row in range(count)]
-    assert bits.count(False) == column.nulls > 0
-    return bits
-
-
-def ends(column: Column) -> list[int]:
-    return list(struct.unpack(f"<{len(column.offsets) // 4}i", column.offsets))
-
-
-def octets(column: Column) -> list[bytes | None]:
-    at = ends(column)
-    values = [column.data[low:high] for low, high in itertools.pairwise(at)]
-    return [value if there else None for value, there in zip(values, present(column, len(values)), strict=True)]
-
-
 def numbers(column: Column, count: int, letter: str) -> list[int | None]:
     values = struct.unpack(f"<{count}{letter}", column.data)
     return [value if there else None for value, there in zip(values, present(column, count), strict=True)]
@@ -117,8 +100,7 @@ def check(columns: dict[str, Column], data: bytes) -> None:
     assert octets(columns["destination"]) == [each.encode() for each in plain.destinations]
     assert octets(columns["body"]) == plain.bodies
     assert octets(columns["text"]) == [
-        None if flags & OCTETS else body.decode("utf-8", "replace").encode()
-        for body, flags in zip(plain.bodies, plain.flags, strict=True)
+        None if flags & OCTETS else body for body, flags in zip(plain.bodies, plain.flags, strict=True)
     ]
     assert numbers(columns["priority"], count, "i") == plain.priorities
     assert numbers(columns["position"], count, "q") == plain.positions
@@ -144,7 +126,7 @@ def check(columns: dict[str, Column], data: bytes) -> None:
 
 
 def rows(column: Column, values: list) -> list[list]:
-    at = ends(column)
+    at = ends(column.offsets)
     assert at[-1] == len(values)
     return [values[low:high] for low, high in itertools.pairwise(at)]
 
@@ -169,22 +151,48 @@ def test_neighbours_that_are_alike_are_all_there(found: list[tuple[tuple, int]],
     if alone:
         for *fixed, identity, destination, pairs, body in entries:
             lines = "".join(f"{escaped(name)}:{escaped(value)}\n" for name, value in pairs).encode()
-            columns.add(*fixed, identity.encode(), destination.encode(), lines, body)
+            columns.add(*fixed, b"", identity.encode(), destination.encode(), lines, body, 0, len(body))
     else:
         columns.add_entries(written(entries))
     check(columns.take(), written(entries))
 
 
-def test_text_and_body_have_the_same_octets_where_all_are_text() -> None:
+def test_text_and_body_have_their_pieces_in_common() -> None:
     columns = Columns(["body", "text"])
     entries = [(place, 0, 0, 4, 0, 0, "m", "/queue/q", [], b"text %d" % place) for place in range(20)]
-    columns.add_entries(written(entries))
-    made = columns.take()
-    assert made["text"] is made["body"]
     columns.add_entries(written([*entries, (20, 0, 0, 4, OCTETS, 0, "m", "/queue/q", [], b"octets")]))
     made = columns.take()
-    assert octets(made["text"]) == [b"text %d" % place for place in range(20)] + [None]
-    assert octets(made["body"])[-1] == b"octets"
+    text, body = made["text"], made["body"]
+    assert isinstance(text, Scattered)
+    assert isinstance(body, Scattered)
+    assert text.pieces is body.pieces
+    assert octets(text) == [b"text %d" % place for place in range(20)] + [None]
+    assert octets(body)[-1] == b"octets"
+
+
+def test_bodies_stay_where_they_are_unless_each_came_alone() -> None:
+    columns = Columns(["body"])
+    several = b"-one-two-three-"
+    alone = (b"four", b"five", b"<six>")
+    for place, (low, high) in enumerate(((1, 4), (5, 8), (9, 14))):
+        columns.add(place, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, low, high)
+    for place, each in enumerate(alone):
+        columns.add(3 + place, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", each, place // 2, len(each) - place // 2)
+    columns.add(6, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 0, 0)
+    columns.add(7, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 15, 15)
+    columns.add(8, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 9, 14)  # not behind the one before
+    body = columns.take()["body"]
+    assert isinstance(body, Scattered)
+    assert [(bool(piece.bounds), piece.data) for piece in body.pieces] == [
+        (True, several),
+        (False, b"fourfivesix"),
+        (True, several),
+        (False, b"three"),
+    ]
+    assert body.pieces[0].data is several
+    assert octets(body) == [b"one", b"two", b"three", b"four", b"five", b"six", b"", b"", b"three"]
+    columns.add(9, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 1, 4)
+    assert octets(columns.take()["body"]) == [b"one"]
 
 
 @given(st.lists(ENTRY, min_size=1, max_size=5), st.sets(st.sampled_from(NAMES), max_size=4))
@@ -195,20 +203,19 @@ def test_only_wanted_columns_are_made_and_they_are_the_same(entries: list[tuple]
     found, whole = some.take(), everything.take()
     assert set(found) == wanted
     for name, column in found.items():
-        assert (column.offsets, column.data, column.valid) == (
-            whole[name].offsets,
-            whole[name].data,
-            whole[name].valid,
-        )
+        other = whole[name]
+        assert (column.offsets, column.data, column.valid) == (other.offsets, other.data, other.valid)
+        if isinstance(column, Scattered):
+            assert octets(column) == octets(other)
 
 
 def test_what_is_no_utf_8_is_made_readable() -> None:
-    columns = Columns(["text", "body", "properties"])
-    columns.add(0, 0, 0, 4, 0, 0, b"m", b"/queue/q", b"colour:r\xff\n", b"a\xff")
+    columns = Columns(["message_id", "properties"])
+    for end in (b"m", b"\xfe", "ü".encode()):
+        columns.add(0, 0, 0, 4, 0, 0, b"ID:", end, b"/queue/q", b"colour:r\xff\n", b"", 0, 0)
     made = columns.take()
-    assert octets(made["text"]) == ["a\ufffd".encode()]
-    assert octets(made["body"]) == [b"a\xff"]
-    assert octets(made["properties"].children[1]) == ["r\ufffd".encode()]
+    assert octets(made["message_id"]) == [b"ID:m", "ID:\ufffd".encode(), "ID:ü".encode()]
+    assert octets(made["properties"].children[1]) == 3 * ["r\ufffd".encode()]
     assert fields_of(b"a:1\na:2\nb\\c:c\\\\n\n") == {b"a": b"1", b"b:": b"c\\n"}
 
 

@@ -6,22 +6,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from buffered import octets
 from entrepot.journal.locating import Locating
 from entrepot.journal.reading import Records
 from entrepot.model.message import Message
-from entrepot.protocols.stomp.columns import Column, Columns
+from entrepot.protocols.stomp.buffers import Column, Scattered
+from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.convert import STOMP_LANGUAGE
-from entrepot.protocols.stomp.entry import Entry, MessageIds
+from entrepot.protocols.stomp.entry import Entry, Identity
 from entrepot.protocols.stomp.located import File, Located, Locations
 from entrepot.protocols.stomp.recorded_rows import RecordedRows, message_in
 from journals import World
 
-from .test_columns import NAMES, octets
+from .test_columns import NAMES
 from .test_entries import IDS, Written, messages, stored
 
 
 def parts(column: Column) -> tuple[object, ...]:
-    return column.nulls, column.valid, column.offsets, column.data, [parts(child) for child in column.children]
+    held = octets(column) if isinstance(column, Scattered) else column.data
+    return column.nulls, column.valid, column.offsets, held, [parts(child) for child in column.children]
 
 
 def taken(columns: Columns) -> dict[str, tuple[object, ...]]:
@@ -111,6 +114,7 @@ def test_nonsense_is_no_record(data: bytes, at: int, end: int) -> None:
 
 @pytest.mark.parametrize("number", [0, 7, 999, 1000, 1001, 20_005, 10**12 + 7, 2**62])
 def test_ids_are_written_as_numbers_are(number: int) -> None:
-    ids = MessageIds(b"ID:n-1:")
+    identity = Identity(b"ID:n-1:")
     for each in (number, number + 1, number):
-        assert ids.of(each) == b"ID:n-1:%d" % each
+        identity.of_number(each)
+        assert identity.whole() == b"ID:n-1:%d" % each
