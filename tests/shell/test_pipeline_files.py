@@ -103,6 +103,27 @@ def test_what_a_task_reads_itself_is_what_it_would_have_been_sent(
     assert len(rows(given, piece, direct=True, octets=20_000)) > 10
 
 
+def test_a_portion_is_what_one_read_had(daemon: Daemon) -> None:
+    wire = Wire(daemon.port)
+    for number in range(3_000):
+        wire.send("/queue/q", b"%4d" % number * 250, persistent="true")
+    wire.leave()
+    url = f"stomp://127.0.0.1:{daemon.port}"
+    held = claims.claim(url=url, queue="q", subscription="s")
+    (broker,) = held.end
+    given = read({"url": url, "queue": "q", "subscription": "s", "range": held.range}, READ)
+    piece = Piece(broker, "", held.epochs[broker], 0, held.count)
+    counts, pieces = [], []
+    for portion in read_range(Brokers(given), given.subject(), piece, 200_000, ["body"]):
+        counts.append(int(portion.count))
+        column = portion.take()["body"]
+        assert isinstance(column, Scattered)
+        pieces.append(len(column.pieces))
+    assert sum(counts) == 3_000
+    assert set(pieces) == {1}
+    assert len(set(counts[6:-1])) == 1, "memory of one size is used again"
+
+
 def test_who_may_not_read_the_files_is_sent_the_messages(daemon: Daemon, claimed: tuple[Options, Piece]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else for a while")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from entrepot.journal.index import DEAD, Segment
@@ -11,9 +12,9 @@ from entrepot.journal.tail import Tail
 class Locating:
     """Goes to the records of messages as `Records` does. That of ``number`` is ``length`` octets from ``offset`` on."""
 
-    def __init__(self, tail: Tail, numbers: list[int]) -> None:
+    def __init__(self, tail: Tail, numbers: vec[i64]) -> None:
         self.tail: Tail = tail
-        self.numbers: list[int] = numbers
+        self.numbers: vec[i64] = numbers
         self.number: i64 = 0
         self.segment: Segment | None = None
         self.offset: i64 = 0
@@ -26,7 +27,7 @@ class Locating:
         What is on disk stays as it is as long as its file does: nothing is written over it, and no crash takes it back.
         """
         index = self.tail.index
-        number: i64 = self.numbers[position]
+        number = self.numbers[position]
         segment = index.find(number)
         if segment is None or segment.states[index.slot] == DEAD:
             return False

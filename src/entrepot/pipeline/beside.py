@@ -60,10 +60,9 @@ class PlacedRows:
     """The messages that one frame tells the places of, as rows of ``columns``. ``row``: the next one."""
 
     def __init__(self, frame: Frame, files: Files, columns: Columns, octets: int) -> None:
-        """``octets``: of a portion. Raises MalformedFrame."""
+        """``octets``: that are read at once, at most, unless a record alone is longer. Raises MalformedFrame."""
         self.row = 0
-        self._most = octets + octets // 4  # read at once: a record is longer than what counts of it, and one read fills
-        # a portion, whose bodies are then gathered once
+        self._most = octets
         self._data = b""  # of the records up to row ``_end``, from ``_start`` in their file on
         self._start = 0
         self._end = 0
@@ -76,6 +75,15 @@ class PlacedRows:
     def count(self) -> int:
         """How many there are."""
         return int(self._places.count)
+
+    def filling(self, asked: int) -> int:
+        """Return how many messages to ask for, so that one read has all that it told of; ``asked``: the last time."""
+        places = self._places
+        end = int(places.stretch(0, GAP_OCTETS, self._most))
+        octets = int(places.offset(end - 1) + places.length(end - 1) - places.offset(0))
+        if end < self.count and octets < self._most // 2:
+            return asked  # another file, or a gap, was the end of it
+        return max(end * self._most * 15 // 16 // octets, 1)
 
     def add(self, position: int) -> int:
         """Append some rows, the first of which is at ``position`` in the ledger; return how many.

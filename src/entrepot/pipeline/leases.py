@@ -20,6 +20,7 @@ from entrepot.protocols.stomp import located, ranges
 from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import Frame
 
+ASKED_FIRST: Final = 1_024  # messages; then as many as one read has, whose bodies are gathered without a further copy
 SENT_FIRST: Final = 16  # messages; a group among others is a few
 SENT_ALONE: Final = 8_192  # where so many in a row could not be read, it is not even asked where as many more are
 
@@ -64,6 +65,7 @@ class _Reading:
         self._octets = octets
         self._portion = Columns(names)
         self._sent = SENT_FIRST  # messages that are asked for where one cannot be read where it is
+        self._most = ASKED_FIRST  # messages whose places are asked for
         self._asked = ""  # the receipt of what was asked ahead
         self._heard: Frame | None = None  # and the answer, if it had to be taken early
 
@@ -107,6 +109,7 @@ class _Reading:
                             f"{self._wire.shown} told the places of {rows.count} messages; {self._high - at} are left",
                             remedy="see its log, or read with shortCircuit=false",
                         )
+                    self._most = rows.filling(self._most)
                     self._ask_ahead(at + rows.count)
                     yield from self._placed(rows, at)
                     at += rows.count
@@ -124,7 +127,7 @@ class _Reading:
                 end = self._following(at, first + rows.count)
                 yield from self._as_sent(at, end)
                 rows.row += end - at
-            if self._portion.octets >= self._octets:
+            if self._portion.octets * 2 >= self._octets:  # the next read may be as much as a whole portion
                 yield self._portion
 
     def _following(self, at: int, high: int) -> int:
@@ -136,7 +139,7 @@ class _Reading:
     def _ask_ahead(self, at: int) -> None:
         """Ask where the messages at ``at`` and behind it are: the broker answers while files are read."""
         if at < self._high:
-            self._asked = self._say(at, self._high, located.FORM)
+            self._asked = self._say(at, min(at + self._most, self._high), located.FORM)
 
     def _hear_ahead(self) -> None:
         """Take the answer to that, if it is still to come: another question would get it."""

@@ -164,7 +164,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "batchOctets",
         (READ, STREAM),
         "octets of one Arrow batch, about; bounds the memory of a Python worker",
-        default=str(4 << 20),
+        default=str(6 << 20),
         low=1 << 10,
         high=1 << 30,
     ),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from librt.vecs import vec
+from mypy_extensions import i64
+
 from entrepot.journal.locating import Locating
 from entrepot.journal.record import RECORD_HEAD, envelope_at
 from entrepot.model.message import read_envelope
@@ -10,7 +13,7 @@ from journals import World, message, octets_of
 
 def told(world: World, numbers: list[int]) -> dict[int, bytes]:
     """Return what stands where messages are told to be, up to the first that is not told of."""
-    places = Locating(world.journal.tail, numbers)
+    places = Locating(world.journal.tail, vec[i64](numbers))
     found: dict[int, bytes] = {}
     for position, number in enumerate(numbers):
         if not places.go_to(position):

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from entrepot.pipeline.beside import FILES_OPEN_MAX, Files
-from entrepot.protocols.stomp.located import File
+from entrepot.pipeline.beside import FILES_OPEN_MAX, Files, PlacedRows
+from entrepot.protocols.stomp.columns import Columns
+from entrepot.protocols.stomp.frames import Frame
+from entrepot.protocols.stomp.located import File, Located
 
 
 def told(path: Path) -> File:
@@ -59,3 +61,20 @@ def test_few_files_are_open_at_once(files: Files, tmp_path: Path) -> None:
         assert len(os.listdir("/proc/self/fd")) <= before + FILES_OPEN_MAX
     files.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def placed(count: int, length: int, octets: int, *, files: int = 1) -> PlacedRows:
+    made = Located()
+    names = [made.name(File(f"/none/{number}.seg", 1, number)) for number in range(files)]
+    for row in range(count):
+        made.add(names[row % files], 7 + row, row * length, length, 0)
+    return PlacedRows(Frame("MESSAGE", {}, made.body()), Files(), Columns(["body"]), octets)
+
+
+def test_as_many_are_asked_for_as_one_read_has() -> None:
+    wanted = 1_000_000 * 15 // 16 // 1_000
+    assert placed(100, 1_000, 1_000_000).filling(100) == wanted, "few were told of"
+    assert placed(5_000, 1_000, 1_000_000).filling(5_000) == wanted, "too many were"
+    assert placed(wanted, 1_000, 1_000_000).filling(wanted) == wanted
+    assert placed(3, 5_000_000, 1_000_000).filling(1_024) == 1, "one alone is more"
+    assert placed(1_000, 1_000, 1_000_000, files=2).filling(700) == 700, "they lie apart: that says nothing of them"

@@ -20,6 +20,7 @@ from entrepot.base.errors import CorruptJournal, EntrepotError, LeaseError, Leas
 from entrepot.base.reasons import BODY_LOST, Reason
 from entrepot.core.events import trace as facts
 from entrepot.core.leases import lease_records as records
+from entrepot.core.leases.ledger import Ledger
 from entrepot.core.leases.lost import LostRecords
 from entrepot.core.ports import ClaimWaiter
 from entrepot.core.queue.backlog import Reference
@@ -76,7 +77,7 @@ class Lease:
         self.claimed: int = 0  # octets that the last claim added
         self.located: int = 0  # messages that its reader was told the places of, to read them there himself
         self.fresh: bool = True  # nobody has attached yet
-        self.numbers: dict[int, int] = {}  # position -> message number
+        self.numbers: Ledger = Ledger()
         self.kept: dict[int, Reference] = {}  # position -> message, where there is no disk to read it from again
         self.claims: dict[int, int] = {}  # start -> end of each claim that the journal has
         self.made: dict[int, int] = {}  # start -> when that claim was made, ms since 1970; 0 where that is not known
@@ -189,7 +190,7 @@ class Lease:
         """
         self.may_read(epoch, low, high)
         if journal.pages:
-            return self.lost.read(journal, low, [self.numbers[position] for position in range(low, high)], octets)
+            return self.lost.read(journal, low, self.numbers.listed(low, high), octets)
         return [self.kept[position].message for position in range(low, high)]
 
     def may_read(self, epoch: int, low: int, high: int) -> None:
@@ -372,7 +373,7 @@ class Lease:
         for offset, number in enumerate(claim.numbers):
             position = claim.start + offset
             if position >= self.base:
-                self.numbers[position] = number
+                self.numbers.add(position, number)
         self.tail = max(self.tail, end)
 
     def _take(self, journal: JournalCore, drawn: Drawn, taken: list[Reference]) -> None:
@@ -387,7 +388,7 @@ class Lease:
                 if queue.trace is not None:
                     deliveries = min(attempts.get(drawn_number, 0), facts.DETAIL_MAX)
                     queue.note(facts.DELIVERED, drawn_number, LEASED, deliveries)
-                self.numbers[self.tail] = drawn_number
+                self.numbers.add(self.tail, drawn_number)
                 self.tail += 1
             for reference in taken:
                 if journal.pages:
@@ -400,7 +401,7 @@ class Lease:
                     number = int(reference.number)
                     queue.note(facts.DELIVERED, number, LEASED, min(reference.deliveries, facts.DETAIL_MAX))
                     self.kept[self.tail] = reference
-                self.numbers[self.tail] = number
+                self.numbers.add(self.tail, number)
                 numbers.append(number)
                 self.tail += 1
             self.queue.lease(len(numbers))
@@ -440,7 +441,7 @@ class Lease:
             self.queue.returns.bury_copy(message, Reason(BODY_LOST, flaw), 1)
 
     def _forget(self, journal: JournalCore, position: int) -> None:
-        number = self.numbers.pop(position)
+        number = self.numbers.take_first(position)
         kept = self.kept.pop(position, None)
         if kept is not None:
             self.queue.stock.finish(kept)
@@ -480,20 +481,23 @@ class Lease:
     def check(self) -> None:
         """Assert the invariants at the head of this module."""
         assert self.base <= self.tail, f"{self.group}: base {self.base} above tail {self.tail}"
-        assert not self.kept or list(self.kept) == list(self.numbers), f"{self.group}: messages without a position"
-        assert list(self.numbers) == list(range(self.base, self.tail)), f"{self.group}: the ledger has holes"
+        positions = range(self.base, self.tail)
+        assert not self.kept or list(self.kept) == list(positions), f"{self.group}: messages without a position"
+        assert not self.held or self.numbers.base == self.base, f"{self.group}: the ledger begins elsewhere"
+        assert len(self.numbers) == self.held, f"{self.group}: the ledger is of other positions"
+        assert all(self.numbers.values()), f"{self.group}: the ledger has holes"
 
 
 def recorded(lease: Lease, journal: JournalCore, epoch: int, low: int, high: int) -> Records:
     """Return the records of what `Lease.read` gives, where `JournalCore.pages`: who needs no message makes none."""
     lease.may_read(epoch, low, high)
-    return Records(journal.reading, [lease.numbers[position] for position in range(low, high)])
+    return Records(journal.reading, lease.numbers.listed(low, high))
 
 
 def located(lease: Lease, journal: JournalCore, epoch: int, low: int, high: int) -> Locating:
     """Return where the records of `recorded` are, for who reads them himself."""
     lease.may_read(epoch, low, high)
-    return Locating(journal.tail, [lease.numbers[position] for position in range(low, high)])
+    return Locating(journal.tail, lease.numbers.between(low, high))
 
 
 def recorded_message(lease: Lease, journal: JournalCore, records: Records, position: int) -> Message:

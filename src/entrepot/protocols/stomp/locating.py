@@ -22,8 +22,8 @@ from entrepot.protocols.stomp.headers import write_headers
 from entrepot.protocols.stomp.located import FILES_MAX, FORM, File, Located
 from entrepot.protocols.stomp.writing import Writing
 
-PLACES_MAX: Final = 4_096  # in one answer: 80 KiB
-ROWS_SHIFT: Final = 2  # so many places are a unit of work, whether there is something to tell of them or not
+PLACES_MAX: Final = 8_192  # in one answer: 160 KiB
+ROWS_SHIFT: Final = 3  # so many places are a unit of work, whether there is something to tell of them or not
 
 
 def write_places(session: ServerSession, writing: Writing, lease: Lease, epoch: int, low: int, high: int) -> int:

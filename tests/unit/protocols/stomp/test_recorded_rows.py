@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from librt.vecs import vec
+from mypy_extensions import i64
 
 from buffered import octets
 from entrepot.journal.locating import Locating
@@ -34,7 +36,7 @@ def taken(columns: Columns) -> dict[str, tuple[object, ...]]:
 def told(world: World, numbers: list[int], deliveries: list[int]) -> tuple[Locations, bytes]:
     """Return the places of messages in one file, and what is in it."""
     world.confirm()
-    places = Locating(world.journal.tail, numbers)
+    places = Locating(world.journal.tail, vec[i64](numbers))
     made = Located()
     name = ""
     for position, times in zip(range(len(numbers)), deliveries, strict=False):
