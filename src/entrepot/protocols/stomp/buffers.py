@@ -168,12 +168,9 @@ class Stems:
     """A value for each row, of which neighbours begin alike: the stem that they have in common is kept once."""
 
     def __init__(self) -> None:
-        self.offsets: BytesWriter = BytesWriter()
-        self.parts: list[bytes] = []
+        self.values: Values = Values()
         self.stem: bytes = b""
         self.ends: list[bytes] = []  # of the last values, which have that stem
-        self.size: i64 = 0
-        write_i32_le(self.offsets, 0)
 
     def add(self, stem: bytes, end: bytes) -> None:
         """Append the value that is ``stem`` and then ``end``."""
@@ -181,23 +178,19 @@ class Stems:
             self._join()
             self.stem = stem
         self.ends.append(end)
-        self.size += len(stem) + len(end)
-        write_i32_le(self.offsets, i32(self.size))
+        values = self.values
+        values.size += len(stem) + len(end)
+        write_i32_le(values.offsets, i32(values.size))
 
     def _join(self) -> None:
         if self.ends:
-            self.parts.append(self.stem + self.stem.join(self.ends))
+            self.values.parts.append(self.stem + self.stem.join(self.ends))
             self.ends = []
 
     def take(self) -> Column:
         """Hand over all, and be empty."""
         self._join()
-        found = Column(0, b"", self.offsets.getvalue(), b"".join(self.parts), [])
-        self.offsets.truncate(0)
-        self.parts = []
-        self.size = 0
-        write_i32_le(self.offsets, 0)
-        return found
+        return self.values.take()
 
 
 class Parts:
