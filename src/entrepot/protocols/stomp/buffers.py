@@ -263,15 +263,10 @@ class Numbers:
         _write32(self.data, number, rows)
         self.valid.some(rows)
 
-    def add_run64(self, number: i64, end: i64) -> None:
-        """Append all numbers from ``number`` to ``end`` - 1."""
-        self.valid.some(end - number)
-        while number < end:
-            write_i64_le(self.data, number)
-            number += 1
-
     def add_time(self, ms: i64, rows: i64) -> None:
         """Append a time in ms since 1970 as microseconds, for so many rows; 0 is none."""
+        if rows == 0:
+            return
         is_none = ms == 0 or ms > MS_MAX or ms < -MS_MAX
         micros: i64 = 0 if is_none else ms * MICROS
         if is_none:
@@ -294,6 +289,59 @@ class Numbers:
         found = Column(nulls, self.valid.take(), b"", self.data.getvalue(), [])
         self.data.truncate(0)
         return found
+
+
+class Consecutive:
+    """A number of 64 bits for each row; those that are one behind the other are written when the run ends."""
+
+    def __init__(self) -> None:
+        self.data: BytesWriter = BytesWriter()
+        self.first: i64 = 0  # of the run
+        self.next: i64 = 0
+
+    def add(self, number: i64) -> None:
+        """Append a number."""
+        if number != self.next:
+            self._end()
+            self.first = number
+        self.next = number + 1
+
+    def _end(self) -> None:
+        while self.first < self.next:
+            write_i64_le(self.data, self.first)
+            self.first += 1
+
+    def take(self) -> Column:
+        """Hand over all, and be empty."""
+        self._end()
+        found = Column(0, b"", b"", self.data.getvalue(), [])
+        self.data.truncate(0)
+        return found
+
+
+class Times:
+    """A time for each row; one that several rows have is written when they end."""
+
+    def __init__(self) -> None:
+        self.numbers: Numbers = Numbers()
+        self.ms: i64 = 0  # of the last rows
+        self.rows: i64 = 0
+
+    def add(self, ms: i64) -> None:
+        """Append a time in ms since 1970; 0 is none."""
+        if ms != self.ms:
+            self._end()
+            self.ms = ms
+        self.rows += 1
+
+    def _end(self) -> None:
+        self.numbers.add_time(self.ms, self.rows)
+        self.rows = 0
+
+    def take(self) -> Column:
+        """Hand over all, and be empty."""
+        self._end()
+        return self.numbers.take()
 
 
 class Lists:

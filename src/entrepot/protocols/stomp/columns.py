@@ -16,7 +16,19 @@ from librt.strings import read_i16_be, read_i32_be, read_i32_le, read_i64_be
 from mypy_extensions import i64
 
 from entrepot.base.errors import MalformedFrame
-from entrepot.protocols.stomp.buffers import Bits, Column, Lists, Numbers, Parts, Scattered, Stems, Valid, Values
+from entrepot.protocols.stomp.buffers import (
+    Bits,
+    Column,
+    Consecutive,
+    Lists,
+    Numbers,
+    Parts,
+    Scattered,
+    Stems,
+    Times,
+    Valid,
+    Values,
+)
 from entrepot.protocols.stomp.ranges import HEAD_OCTETS, OCTETS, PERSISTENT, REDELIVERED
 
 PATH: Final = b"broker-path"  # header: brokers passed, with commas between them
@@ -41,7 +53,7 @@ class Columns:
     """The columns ``names`` of the messages that are added. ``octets``: what they hold by now, about.
 
     Neighbours are much alike: what a row has in common with those before it is counted, and written once for all of
-    them when it changes (`_end_positions`, `_end_timestamp`, `_end_envelope`, `_end_said`).
+    them when it changes (`_end_envelope`, `_end_said`).
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -53,12 +65,12 @@ class Columns:
         self.id: Stems | None = Stems() if "message_id" in wanted else None
         self.destination: Values | None = _values("destination", wanted)
         self.priority: Numbers | None = _numbers("priority", wanted)
-        self.timestamp: Numbers | None = _numbers("timestamp", wanted)
+        self.timestamp: Times | None = Times() if "timestamp" in wanted else None
         self.expiration: Numbers | None = _numbers("expiration", wanted)
         self.persistent: Bits | None = _bits("persistent", wanted)
         self.redelivered: Bits | None = _bits("redelivered", wanted)
         self.deliveries: Numbers | None = _numbers("delivery_count", wanted)
-        self.position: Numbers | None = _numbers("position", wanted)
+        self.position: Consecutive | None = Consecutive() if "position" in wanted else None
         self.properties: Lists | None = _lists("properties", wanted, 2)
         self.path: Lists | None = _lists("path", wanted, 1)
         self.sequence: Numbers | None = _numbers("group_sequence", wanted)
@@ -70,9 +82,6 @@ class Columns:
             self.properties is not None or self.path is not None or self.sequence is not None or len(self.texts) > 0
         )
         self.wants_said: bool = self.wants_fields or self.destination is not None
-        self._first: i64 = 0  # position of the first of the last rows, which are behind one another
-        self._timestamp: i64 = 0  # of the last rows
-        self._timestamp_rows: i64 = 0
         self._envelope: i64 = 0  # priority, flags and deliveries of the last rows, as an entry has them
         self._expiration: i64 = 0
         self._envelope_rows: i64 = 0
@@ -150,26 +159,11 @@ class Columns:
     def _add_row(self, position: i64, timestamp: i64) -> None:
         """Add what differs from row to row."""
         self.count += 1
-        if position != self.next:
-            self._end_positions()
-            self._first = position
         self.next = position + 1
-        if timestamp != self._timestamp:
-            self._end_timestamp()
-            self._timestamp = timestamp
-        self._timestamp_rows += 1
-
-    def _end_positions(self) -> None:
-        """Write those of the last rows, which were one behind the other."""
         if self.position is not None:
-            self.position.add_run64(self._first, self.next)
-        self._first = self.next
-
-    def _end_timestamp(self) -> None:
-        """Write that of the last rows."""
+            self.position.add(position)
         if self.timestamp is not None:
-            self.timestamp.add_time(self._timestamp, self._timestamp_rows)
-        self._timestamp_rows = 0
+            self.timestamp.add(timestamp)
 
     def _add_envelope(self, envelope: i64, expiration: i64) -> None:
         if envelope != self._envelope or expiration != self._expiration:
@@ -244,8 +238,6 @@ class Columns:
 
     def take(self) -> dict[str, Column]:
         """Hand over the columns, and be empty."""
-        self._end_positions()
-        self._end_timestamp()
         self._end_envelope()
         self._end_said()
         found: dict[str, Column] = {}
@@ -253,13 +245,15 @@ class Columns:
             found["message_id"] = _texts(self.id.take())
         if self.destination is not None:
             found["destination"] = self.destination.take()
+        if self.position is not None:
+            found["position"] = self.position.take()
+        if self.timestamp is not None:
+            found["timestamp"] = self.timestamp.take()
         self._take_bodies(found)
         for name, numbers in (
             ("priority", self.priority),
-            ("timestamp", self.timestamp),
             ("expiration", self.expiration),
             ("delivery_count", self.deliveries),
-            ("position", self.position),
             ("group_sequence", self.sequence),
         ):
             if numbers is not None:
