@@ -102,7 +102,10 @@ def owe(host: Host, queue: Queue, message: Message) -> None:
 
 
 class Postponement(Postponed):
-    """Messages that are stored, and what they are to enter: one queue, nearly always, or ``several``."""
+    """Messages that are stored, and what they are to enter: one queue, nearly always, or ``several``.
+
+    A large body is held until its message has entered: the record that a prepared branch had of it is settled already.
+    """
 
     def __init__(self, host: Host) -> None:
         self.host: Host = host
@@ -118,11 +121,16 @@ class Postponement(Postponed):
             self.put(message, own[0])
         elif own:
             self.several[len(self.messages)] = own
-            self.messages.append(message)
-            self.queues.append(None)
+            self._wait(message, None)
 
     def put(self, message: Message, queue: Queue) -> None:
         """Let ``message`` enter ``queue`` later."""
+        self._wait(message, queue)
+
+    def _wait(self, message: Message, queue: Queue | None) -> None:
+        rare = message.rare
+        if rare is not None and rare.large_id != 0:
+            self.host.journal.overflow.hold(rare.large_id)
         self.messages.append(message)
         self.queues.append(queue)
 
@@ -134,10 +142,15 @@ class Postponement(Postponed):
             at = self.at
             self.at += 1
             queue = self.queues[at]
+            message = self.messages[at]
+            rare = message.rare
+            large_id: i64 = 0 if rare is None else rare.large_id
             if queue is not None:
-                enter_late(host, queue, self.messages[at])
+                enter_late(host, queue, message)
             else:
-                self._spread(self.messages[at], self.several.pop(int(at)))
+                self._spread(message, self.several.pop(int(at)))
+            if large_id != 0:
+                host.journal.overflow.release(large_id)
             if patient and host.effort.is_over():
                 break
         return self.is_done()
