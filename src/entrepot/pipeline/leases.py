@@ -21,6 +21,7 @@ from entrepot.protocols.stomp.columns import Columns
 from entrepot.protocols.stomp.frames import Frame
 
 ASKED_FIRST: Final = 1_024  # messages; then as many as one read has, whose bodies are gathered without a further copy
+ASKED_LEAST: Final = 64  # however long they are, or short a batch: an answer is a way to the broker and back
 SENT_FIRST: Final = 16  # messages; a group among others is a few
 SENT_ALONE: Final = 8_192  # where so many in a row could not be read, it is not even asked where as many more are
 
@@ -109,7 +110,7 @@ class _Reading:
                             f"{self._wire.shown} told the places of {rows.count} messages; {self._high - at} are left",
                             remedy="see its log, or read with shortCircuit=false",
                         )
-                    self._most = rows.filling(self._most)
+                    self._most = max(rows.filling(self._most), ASKED_LEAST)
                     self._ask_ahead(at + rows.count)
                     yield from self._placed(rows, at)
                     at += rows.count

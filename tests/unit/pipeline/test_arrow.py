@@ -84,10 +84,10 @@ def test_a_browsed_message_has_no_position() -> None:
     assert batch.column("broker").to_pylist() == ["A", "A"]
 
 
-BODIES = st.lists(st.binary(max_size=12) | st.text(max_size=6).map(str.encode), min_size=1, max_size=12)
+BODIES = st.lists(st.binary(max_size=12) | st.text(max_size=6).map(str.encode), min_size=1, max_size=40)
 
 
-@given(st.lists(st.tuples(BODIES, st.lists(st.booleans(), min_size=12, max_size=12)), min_size=1, max_size=5))
+@given(st.lists(st.tuples(BODIES, st.lists(st.booleans(), min_size=40, max_size=40)), min_size=1, max_size=5))
 def test_bodies_and_texts_are_what_came_wherever_they_stood(frames: list[tuple[list[bytes], list[bool]]]) -> None:
     schema = pa.schema([("text", pa.string()), ("body", pa.binary())])
     batches = Batches(schema, "A")

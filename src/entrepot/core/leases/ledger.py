@@ -70,9 +70,14 @@ class Ledger:
         self._numbers = vec[i64]()
 
     def between(self, low: i64, high: i64) -> vec[i64]:
-        """Return the numbers of the messages from ``low`` to ``high`` - 1, as far as they are held."""
-        low = max(low - self.base, 0)
-        return self._numbers[self._gone + low : self._gone + max(high - self.base, low)]
+        """Return the numbers of the messages from ``low`` to ``high`` - 1. Raises KeyError unless all are held."""
+        if low >= high:
+            return vec[i64]()
+        begin: i64 = low - self.base
+        end: i64 = high - self.base
+        if begin < 0 or end > len(self._numbers) - self._gone:
+            raise KeyError((int(low), int(high)))
+        return self._numbers[self._gone + begin : self._gone + end]
 
     def listed(self, low: i64, high: i64) -> list[int]:
         """Return the same as a list."""

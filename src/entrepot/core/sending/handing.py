@@ -121,13 +121,10 @@ class Postponement(Postponed):
             self.put(message, own[0])
         elif own:
             self.several[len(self.messages)] = own
-            self._wait(message, None)
+            self.put(message, None)
 
-    def put(self, message: Message, queue: Queue) -> None:
-        """Let ``message`` enter ``queue`` later."""
-        self._wait(message, queue)
-
-    def _wait(self, message: Message, queue: Queue | None) -> None:
+    def put(self, message: Message, queue: Queue | None) -> None:
+        """Let ``message`` enter ``queue`` later; None: those that ``several`` has."""
         rare = message.rare
         if rare is not None and rare.large_id != 0:
             self.host.journal.overflow.hold(rare.large_id)

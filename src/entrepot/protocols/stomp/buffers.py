@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.strings import BytesWriter, write_i32_le, write_i64_le
+from librt.strings import BytesWriter, read_i32_le, write_i32_le, write_i64_le
 from mypy_extensions import i32, i64
 
+SEVERAL: Final = 16  # values of one piece: to copy fewer out takes less than to look after a piece
 MICROS: Final = 1_000  # in a millisecond
 MS_MAX: Final = ((1 << 63) - 1) // MICROS  # a time behind that fits no timestamp of Arrow: it counts as none
 
@@ -123,8 +124,7 @@ class Values:
         self.parts.append(value)
         self.size += len(value)
         write_i32_le(self.offsets, i32(self.size))
-        if self.valid.nulls > 0:
-            self.valid.some(1)
+        self.valid.some(1)
 
     def add_run(self, values: list[bytes], times: i64) -> None:
         """Append several values, and the same again and again: so many times in all."""
@@ -194,7 +194,7 @@ class Stems:
 
 
 class Parts:
-    """A value for each row that is a part of larger octets: where these have several values, they are not copied."""
+    """A value for each row that is a part of larger octets: where these have `SEVERAL` values, they are not copied."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -202,9 +202,8 @@ class Parts:
         self.offsets: BytesWriter = BytesWriter()
         self.bounds: BytesWriter = BytesWriter()
         self.size: i64 = 0
-        self.start: i64 = 0  # of the last value
-        self.end: i64 = 0
-        self.alone: list[bytes] = []  # the last values of which each was the only one of its octets
+        self.end: i64 = 0  # of the last value
+        self.copied: list[bytes] = []  # the last values, of octets that have few
         write_i32_le(self.offsets, 0)
 
     def add(self, octets: bytes, start: i64, end: i64) -> None:
@@ -212,7 +211,6 @@ class Parts:
         if octets is not self.octets or start < self.end:
             self._end_octets()
             self.octets = octets
-        self.start = start
         self.end = end
         self.size += end - start
         write_i32_le(self.offsets, i32(self.size))
@@ -220,31 +218,32 @@ class Parts:
         write_i32_le(self.bounds, i32(end))
 
     def _end_octets(self) -> None:
-        count: i64 = len(self.bounds) >> 3
-        if count == 0:
-            return
-        if count == 1:
-            self.alone.append(self.octets[self.start : self.end])
+        bounds = self.bounds.getvalue()
+        if len(bounds) >= SEVERAL << 3:
+            self._end_copied()
+            self.pieces.append(Piece(self.octets, self.offsets.getvalue(), bounds))
         else:
-            self._end_alone()
-            self.pieces.append(Piece(self.octets, self.offsets.getvalue(), self.bounds.getvalue()))
+            at: i64 = 0
+            while at < len(bounds):
+                self.copied.append(self.octets[read_i32_le(bounds, at) : read_i32_le(bounds, at + 4)])
+                at += 8
         self.offsets.truncate(4)
         self.bounds.truncate(0)
         self.size = 0
 
-    def _end_alone(self) -> None:
-        if self.alone:
+    def _end_copied(self) -> None:
+        if self.copied:
             values = Values()
-            for value in self.alone:
+            for value in self.copied:
                 values.add(value)
             together = values.take()
             self.pieces.append(Piece(together.data, together.offsets, b""))
-            self.alone = []
+            self.copied = []
 
     def take(self) -> list[Piece]:
         """Hand over all, and be empty."""
         self._end_octets()
-        self._end_alone()
+        self._end_copied()
         self.octets = b""
         found = self.pieces
         self.pieces = []

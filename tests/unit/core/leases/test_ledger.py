@@ -37,9 +37,14 @@ def test_it_holds_what_a_dict_would(steps: list[tuple[str, int]], first: int) ->
     assert ledger.values() == list(wanted.values())
     for position in (base - 1, base, (base + tail) // 2, tail - 1, tail):
         assert ledger.get(position) == wanted.get(position)
-    for low in range(base - 1, tail + 1):
-        numbers = [wanted[position] for position in range(low, min(low + 3, tail)) if position in wanted]
-        assert ledger.listed(low, low + 3) == list(ledger.between(low, low + 3)) == numbers
+    for low in range(base - 1, tail + 2):
+        for high in (low - 1, low, low + 3):
+            if low >= high or base <= low < high <= tail:
+                numbers = [wanted[position] for position in range(low, high)]
+                assert ledger.listed(low, high) == list(ledger.between(low, high)) == numbers
+            else:
+                with pytest.raises(KeyError):
+                    ledger.between(low, high)
 
 
 def test_places_of_what_is_gone_are_used_again() -> None:
@@ -51,7 +56,7 @@ def test_places_of_what_is_gone_are_used_again() -> None:
         assert ledger[position + 1] == position + 2
     assert ledger.values() == list(range(3 * SPARE_MAX + 1, 4 * SPARE_MAX + 1))
     ledger.add(4 * SPARE_MAX, 7)
-    assert ledger.listed(4 * SPARE_MAX - 1, 5 * SPARE_MAX) == [4 * SPARE_MAX, 7]
+    assert ledger.listed(4 * SPARE_MAX - 1, 4 * SPARE_MAX + 1) == [4 * SPARE_MAX, 7]
 
 
 def test_positions_that_were_lost_have_nobody() -> None:

@@ -12,7 +12,7 @@ from librt.strings import BytesWriter
 
 from buffered import ends, octets, present
 from entrepot.base.errors import MalformedFrame
-from entrepot.protocols.stomp.buffers import Column, Scattered
+from entrepot.protocols.stomp.buffers import SEVERAL, Column, Scattered
 from entrepot.protocols.stomp.columns import NOT_PROPERTIES, TEXT_HEADERS, Columns, fields_of
 from entrepot.protocols.stomp.ranges import OCTETS, PERSISTENT, REDELIVERED, decode, headers_of, write_entry
 
@@ -170,29 +170,39 @@ def test_text_and_body_have_their_pieces_in_common() -> None:
     assert octets(body)[-1] == b"octets"
 
 
-def test_bodies_stay_where_they_are_unless_each_came_alone() -> None:
+def test_bodies_stay_where_they_are_unless_there_are_few_of_them() -> None:
     columns = Columns(["body"])
-    several = b"-one-two-three-"
-    alone = (b"four", b"five", b"<six>")
-    for place, (low, high) in enumerate(((1, 4), (5, 8), (9, 14))):
-        columns.add(place, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, low, high)
-    for place, each in enumerate(alone):
-        columns.add(3 + place, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", each, place // 2, len(each) - place // 2)
-    columns.add(6, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 0, 0)
-    columns.add(7, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 15, 15)
-    columns.add(8, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 9, 14)  # not behind the one before
+    numbered = [b"%d" % number for number in range(SEVERAL)]
+    several = b"-" + b"-".join(numbered)
+    few = (b"four", b"five", b"<six>")
+    added: list[bytes] = []
+
+    def add(octets_: bytes, low: int, high: int) -> None:
+        columns.add(len(added), 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", octets_, low, high)
+        added.append(octets_[low:high])
+
+    at = 1
+    for each in numbered:
+        add(several, at, at + len(each))
+        at += len(each) + 1
+    for place, each in enumerate(few):
+        add(each, place // 2, len(each) - place // 2)
+    for _ in range(SEVERAL - 1):
+        add(several, 0, 0)
+    add(several, 1, 2)
+    add(several, 0, 1)  # not behind the one before
     body = columns.take()["body"]
     assert isinstance(body, Scattered)
     assert [(bool(piece.bounds), piece.data) for piece in body.pieces] == [
         (True, several),
         (False, b"fourfivesix"),
         (True, several),
-        (False, b"three"),
+        (False, b"-"),
     ]
     assert body.pieces[0].data is several
-    assert octets(body) == [b"one", b"two", b"three", b"four", b"five", b"six", b"", b"", b"three"]
-    columns.add(9, 0, 0, 4, 0, 0, b"", b"m", b"/queue/q", b"", several, 1, 4)
-    assert octets(columns.take()["body"]) == [b"one"]
+    assert octets(body) == added
+    add(several, 1, 2)
+    assert octets(columns.take()["body"]) == [b"0"]
 
 
 @given(st.lists(ENTRY, min_size=1, max_size=5), st.sets(st.sampled_from(NAMES), max_size=4))
