@@ -127,10 +127,10 @@ class Plan:
         self.late: dict[int, int] = {}  # number -> delivered so many later
 
 
-def one_hop(home: Path, count: int, plan: Plan | None = None) -> None:
+def one_hop(home: Path, count: int, plan: Plan | None = None, ahead_us: int = 0) -> None:
     """Write the traces of A and B: ``count`` messages are sent to A, forwarded to B, and consumed there in order.
 
-    A writes layout 2, B is of an older version.
+    A writes layout 2, B is of an older version. ``ahead_us``: of A's clock before B's.
     """
     plan = plan or Plan()
     home.mkdir(parents=True, exist_ok=True)
@@ -138,6 +138,7 @@ def one_hop(home: Path, count: int, plan: Plan | None = None) -> None:
     b = MadeTrace(
         home, "b-1", [(1, 17, "orders\torders\t0"), (2, 9, "reader\t\t\tme"), (5, 3, "a-1\tA"), (3, 1, "ID:a-1:")]
     )
+    a.clock = ahead_us
     step = 10_000
     for first in range(1, count + 1, step):
         numbers = np.arange(first, min(first + step, count + 1))

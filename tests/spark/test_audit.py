@@ -165,6 +165,22 @@ def test_the_report_counts_what_entered_once_and_reckons_from_end_to_end(spark: 
     assert row["took_p50_us"] > row["waited_p50_us"]
 
 
+def test_what_no_clock_can_tell_is_null_in_parquet(spark: SparkSession, tmp_path: Path) -> None:
+    """A's clock is a minute ahead: every message is at B before it left A, so no crossing is measured."""
+    one_hop(tmp_path / "traces", 100, ahead_us=60_000_000)
+    outcome = report(spark, [tmp_path / "traces"], tmp_path / "out")
+    for name, rows in outcome.tables.items():
+        if rows:
+            kept = spark.read.parquet(str(tmp_path / "out" / f"{name}.parquet"))
+            assert sorted(kept.columns) == sorted(rows[0]), name
+            assert [row.asDict() for row in kept.collect()] == rows, name
+    (hop,) = outcome.tables["hops"]
+    assert (hop["forwarded"], hop["crossing_p50_us"], hop["confirmed_p50_us"]) == (100, None, 100)
+    again = report(spark, [tmp_path / "traces"], tmp_path / "again", tmp_path / "out")
+    assert again.compared is not None
+    assert (again.compared.worse, again.compared.better) == ([], [])
+
+
 @given(st.permutations(range(9)))
 def test_the_fewest_that_are_displaced(order: list[int]) -> None:
     out = set(displaced(order))

@@ -64,7 +64,7 @@ class LeaseReader(Client):
         self.settled_most = 0  # and those from here on are not
         self.tail_least = 0  # claimed for certain
         self.held: dict[int, Copy] = {}
-        self.ids: dict[int, str] = {}
+        self.ids: dict[int, str] = {}  # of what is held; "" where only what stands for it was shown
         self.releasing = False
         self.reading: dict[int, str] = {}
         self.lost_ones: list[Copy] = []  # that this READ showed without anything of them
@@ -241,11 +241,11 @@ class LeaseReader(Client):
         message_id = headers.get("message-id", "")
         if self.ledger.is_stand_in(headers):
             self._read_stand_in(position, copy, headers)
-            message_id = self.ids.get(position, message_id)  # of the message, if it was ever shown
+            message_id = self.ids.get(position, "")  # of the message, if it was ever shown: a crash may take rot back
         elif BODY_LOST in headers:
             self.lost_ones.append(copy)
         known = self.ids.get(position)
-        if known is not None and known != message_id:
+        if known and known != message_id:
             self.world.violation(f"{self.name} read {known} at {position}, and now {message_id}")
         if copy.gone:
             self.world.violation(f"{self.name} read {copy.record.identity}, whose acknowledgement was confirmed")

@@ -29,6 +29,23 @@ ACCURACY: Final = 1000  # of percentiles: 1 / ACCURACY of the rank
 SHOWN: Final = 30
 KEPT: Final = ("rates", "depths", "destinations", "causes")
 """Tables of an earlier report that are compared."""
+TOOK: Final = "took_p50_us bigint, took_p95_us bigint, took_p99_us bigint"
+SHAPES: Final = {
+    "span": "first_us bigint, last_us bigint, step_us bigint",
+    "rates": "time bigint, address string, broker string, count bigint, rate double",
+    "depths": "time bigint, address string, waiting bigint",
+    "latencies": f"time bigint, address string, {TOOK}",
+    "destinations": "address string, entered bigint, passed_on bigint, consumed bigint, forwarded bigint, "
+    "pending bigint, dead bigint, expired bigint, returned bigint, octets bigint, "
+    f"{TOOK.replace('took', 'waited')}, {TOOK}",
+    "hops": "broker string, far_name string, address string, forwarded bigint, octets bigint, "
+    f"{TOOK.replace('took', 'crossing')}, {TOOK.replace('took', 'confirmed')}",
+    "consumers": "broker string, queue string, consumer string, reader int, consumed bigint, open bigint, "
+    f"returned bigint, {TOOK.replace('took', 'kept')}",
+    "causes": "broker string, cause string, queue string, messages bigint",
+    "needless": "broker string, queue string, messages bigint, why string",
+}
+"""The tables in Parquet. A time is of us, and null where nothing was measured: of no row, if two clocks differ."""
 ENDED: Final = (
     life.CONSUMED, life.FORWARDED, life.REFUSED, life.EXPIRED, life.DEAD, life.REMOVED, life.RENUMBERED, life.VANISHED,
     life.DOUBTFUL, life.LOST,
@@ -122,7 +139,7 @@ def report(
     related.leave(place, related.REPORT, sentence, good=not attention)
     for name, rows in tables.items():
         if rows:
-            spark.createDataFrame(rows).coalesce(1).write.parquet(place.path(f"{name}.parquet"))
+            spark.createDataFrame(rows, SHAPES[name]).coalesce(1).write.parquet(place.path(f"{name}.parquet"))
     place.write("report.html", page_of(outcome))
     place.write("report.txt", text_of(outcome))
     return outcome
