@@ -550,7 +550,13 @@ def forgets_who_waits(self: FlowControl, address: str) -> None:
     UNBLOCK(self, address)
 
 
+def by_memory_alone(self: Stock) -> bool:
+    """Does not count what waits on disk."""
+    return bool(self.backlog.octets >= self.head.policy.max_octets or self.memory.used >= self.memory.limit)
+
+
 BUGS = {
+    "what waits on disk fills no queue": Bug(patches=((Stock, "is_full", by_memory_alone),)),
     "who sends to a blocked address waits for room alone": Bug(patches=((FlowControl, "wait", waits_for_room_alone),)),
     "a transaction does not wait for a blocked address": Bug(patches=((FlowControl, "is_blocked", lambda *_: False),)),
     "what is replaced is not settled on disk": Bug(

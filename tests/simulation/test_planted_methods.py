@@ -69,6 +69,7 @@ FOUND: Final = {  # what is not found at once, by a seed that is tried before al
     "what has lost its body is delivered again and again": 11,
     "what is replaced is not settled on disk": 5,
     "what is staged is seen at once": 2,
+    "what waits on disk fills no queue": 10497,
     "who sends to a blocked address waits for room alone": 37,
 }
 NOT_FOUND: Final = {"a driver adds to what it holds already"}

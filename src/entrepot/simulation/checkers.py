@@ -43,6 +43,7 @@ from entrepot.base.environment import MILLISECOND
 from entrepot.core.addressing.address_settings import FULL_DROP, FULL_FAIL
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.bereaved import BODY_LOST, DEAD_CAUSE
+from entrepot.core.queue.stock import octets_held
 from entrepot.simulation.blocking import Blocks
 from entrepot.simulation.world import World
 
@@ -412,7 +413,6 @@ class Invariants:
         self.every = every
         self.slack = slack
         self._overdue: tuple[BrokerCore, int] | None = None  # since when a scheduled message should have gone out
-        self.restarted = False  # then all waits on disk and is read in by megabytes, whatever the policy
 
     def look(self, broker: BrokerCore | None) -> None:
         """Check now and then. Raises AssertionError from the broker's own checks."""
@@ -448,10 +448,11 @@ class Invariants:
                         holder = owners.setdefault(rare.group, int(consumer.key))
                         if holder != consumer.key:
                             self.world.violation(f"{rare.group} is at two consumers of {queue.name} at once")
-            bounded = queue.policy.full in (FULL_FAIL, FULL_DROP) and not self.restarted
+            bounded = queue.policy.full in (FULL_FAIL, FULL_DROP)
             returned = queue.returns.requeued > 0 or broker.leases.on(queue)
-            if bounded and not returned and queue.backlog.octets > queue.policy.max_octets + self.slack:
-                self.world.violation(f"{queue.name} holds {queue.backlog.octets} of {queue.policy.max_octets} octets")
+            held = octets_held(queue.backlog, queue.policy)
+            if bounded and not returned and held > queue.policy.max_octets + self.slack:
+                self.world.violation(f"{queue.name} holds {held} of {queue.policy.max_octets} octets")
 
 
 def consumers_first(transactions: list[Transaction]) -> list[Transaction]:

@@ -125,7 +125,6 @@ class Workload:
         self.ledger.run = self.machine.run
         self.ledger.era = self.machine.era
         self.ledger.stops = self.machine.run - 1
-        self.invariants.restarted = self.machine.run > 1
         self.invariants.look(self.machine.broker)
 
     # -- the course of a world ----------------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ class AddressSettings(UpkeepSettings, frozen=True):
         artemis="max-size-bytes",
         classic_default=UNLIMITED,
         artemis_default=UNLIMITED,
-        about="memory for one queue before it is full",
+        about="octets that wait in one queue before it is full; with PAGE: in memory",
     )
     full: Full = setting(
         Full.PAGE,

@@ -21,6 +21,7 @@ from entrepot.core.leases.holder import release_of, said_of
 from entrepot.core.operators.letters import Looked, holds_letters, letters_in, letters_of
 from entrepot.core.queue.consumer import Consumer, Objection
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.stock import octets_held
 from entrepot.core.scheduling.timed import SCHEDULED_TARGET
 from entrepot.model import address as names
 from entrepot.model.address import ANYCAST, ROUTING_NAMES
@@ -369,8 +370,8 @@ def _producers(broker: BrokerCore, queue: Queue, tally: _Tally) -> None:
     if not queue.stock.is_full():
         return
     policy = queue.policy
-    used = f"{queue.backlog.octets:,} of {policy.max_octets:,} octets" if policy.max_octets < UNLIMITED else ""
-    used = used or f"{queue.backlog.octets:,} octets"
+    octets = octets_held(queue.backlog, policy)
+    used = f"{octets:,} of {policy.max_octets:,} octets" if policy.max_octets < UNLIMITED else f"{octets:,} octets"
     if policy.counts:
         used += f" and {queue.backlog.count:,} messages, {queue.backlog.paged_count:,} of them on disk"
     used += f", the broker {broker.memory.used:,} of {broker.memory.limit:,}"

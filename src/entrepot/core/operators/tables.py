@@ -19,6 +19,7 @@ from entrepot.core.operators.listing import PAGE_MOST, Arguments, comparison, ra
 from entrepot.core.operators.pace import Pace
 from entrepot.core.queue.consumer import Consumer
 from entrepot.core.queue.queue import Queue
+from entrepot.core.queue.stock import messages_held, octets_held
 from entrepot.model.address import ANYCAST, MULTICAST, ROUTING_NAMES
 from entrepot.model.connected import ConnectionView, SessionView
 
@@ -154,13 +155,13 @@ def is_paging(address: Address) -> bool:
 
 
 def filled(queue: Queue) -> int:
-    """Return how much ``queue`` has in memory of what it may, in octets or in messages; 0 where it has no limit."""
+    """Return how much ``queue`` holds of what it may, in octets or in messages; 0 where it has no limit."""
     backlog, policy = queue.backlog, queue.policy
     found = 0
     if 0 < policy.max_octets < UNLIMITED:
-        found = 100 * int(backlog.octets) // int(policy.max_octets)
+        found = 100 * int(octets_held(backlog, policy)) // int(policy.max_octets)
     if policy.counts and 0 < policy.max_messages < UNLIMITED:
-        found = max(found, 100 * int(backlog.count - backlog.paged_count) // int(policy.max_messages))
+        found = max(found, 100 * int(messages_held(backlog, policy)) // int(policy.max_messages))
     return found
 
 

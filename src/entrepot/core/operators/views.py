@@ -25,7 +25,7 @@ UNBOUNDED: Final = 1 << 62
 class QueueView(msgspec.Struct, frozen=True):
     """One queue as an operator sees it. Counts are messages; ``oldest_ms`` is the age of the next to be delivered.
 
-    ``limit_octets``: what its policy lets it have in memory, 0 where only the broker's limit holds.
+    ``limit_octets``: what its policy lets it have (with PAGE: in memory), 0 where only the broker's limit holds.
     ``when_full``: what happens to a message for it when it is full: PAGE, BLOCK, FAIL or DROP.
     """
 

@@ -35,9 +35,26 @@ PAGE_UNITS: Final = 4  # and to write a record of its own for it
 
 def holds_enough(backlog: Backlog, policy: Policy) -> bool:
     """Return whether as many messages wait as may: in memory, where others go to disk, and there as well."""
-    if policy.full != FULL_PAGE:
-        return backlog.count >= policy.max_messages
-    return backlog.count - backlog.paged_count >= policy.max_messages or has_paged_enough(backlog, policy)
+    if messages_held(backlog, policy) >= policy.max_messages:
+        return True
+    return policy.full == FULL_PAGE and has_paged_enough(backlog, policy)
+
+
+def octets_held(backlog: Backlog, policy: Policy) -> i64:
+    """Return how much counts for ``max_octets``: all that waits; with PAGE what is in memory.
+
+    On disk waits, whatever the policy, what was there at the start and what a staged batch brought.
+    """
+    if policy.full == FULL_PAGE:
+        return backlog.octets
+    return backlog.octets + backlog.paged_octets
+
+
+def messages_held(backlog: Backlog, policy: Policy) -> i64:
+    """Return how many messages count for ``max_messages``: as `octets_held`."""
+    if policy.full == FULL_PAGE:
+        return backlog.count - backlog.paged_count
+    return backlog.count
 
 
 def has_paged_enough(backlog: Backlog, policy: Policy) -> bool:
@@ -65,10 +82,10 @@ class Stock:
         self.watcher: ArrivalWatcher | None = None  # where somebody waits for a message to claim
 
     def is_full(self) -> bool:
-        """Return whether this queue or the broker holds as much in memory as it may, or the queue as many messages."""
+        """Return whether this queue or the broker holds as much as it may, or the queue as many messages."""
         memory = self.memory
         policy = self.head.policy
-        if self.backlog.octets >= policy.max_octets or memory.used >= memory.limit or memory.crowded:
+        if octets_held(self.backlog, policy) >= policy.max_octets or memory.used >= memory.limit or memory.crowded:
             return True
         return policy.counts and holds_enough(self.backlog, policy)
 

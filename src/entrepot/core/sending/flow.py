@@ -14,13 +14,13 @@ from entrepot.core.addressing.routing import RoutingTable, Target
 from entrepot.core.events import announcing
 from entrepot.core.ports import Host
 from entrepot.core.queue.queue import Queue
-from entrepot.core.queue.stock import has_paged_enough
+from entrepot.core.queue.stock import has_paged_enough, messages_held, octets_held
 from entrepot.journal.space import Space
 from entrepot.model.message import Message
 
 SENT: Final = 0
 BLOCKED: Final = 1  # accepted, and the producer should wait for space before it sends more
-DROPPED: Final = 2
+DROPPED: Final = 2  # by every queue to which it would have gone
 DUPLICATE: Final = 3
 SCHEDULED: Final = 4
 
@@ -64,12 +64,14 @@ class FlowControl:
         """Return SENT when ``queue`` may take another message, or what its policy says now that it is full."""
         if not queue.stock.is_full():
             return SENT
-        full = queue.policy.full
-        if full == FULL_PAGE and has_paged_enough(queue.backlog, queue.policy):
-            full = queue.policy.page_full
+        policy = queue.policy
+        full = policy.full
+        if full == FULL_PAGE and has_paged_enough(queue.backlog, policy):
+            full = policy.page_full
         if full == FULL_FAIL and not self.granted:
+            octets = octets_held(queue.backlog, policy)
             raise AddressFull(
-                f"the queue {queue.name!r} is full ({queue.backlog.count} messages, {queue.backlog.octets} octets, "
+                f"the queue {queue.name!r} is full ({queue.backlog.count} messages, {octets} octets, "
                 f"{self.host.memory.used} of {self.host.memory.limit} in the broker)",
                 remedy="try again later, consume, or let it page to disk: full=PAGE",
             )
@@ -115,6 +117,14 @@ class FlowControl:
         for queue in queues:
             verdict = max(verdict, self.verdict_of(queue))
         return verdict
+
+    def takers(self, queues: list[Queue]) -> list[Queue]:
+        """Return those of ``queues`` that do not drop what comes."""
+        return [queue for queue in queues if self.verdict_of(queue) != DROPPED]
+
+    def check_takers(self, takers: list[Queue]) -> int:
+        """Return what is said where the others drop it: the worst that any of ``takers`` says, or DROPPED."""
+        return self.check_room(takers) if takers else DROPPED
 
     def has_disk(self, message: Message, queues: list[Queue]) -> bool:
         """Say whether the limits of the disk let ``message`` go to ``queues`` without its producer waiting.
@@ -231,4 +241,5 @@ def _has_room_again(queue: Queue) -> bool:
     """Return whether a queue that was full is at most half full."""
     policy = queue.policy
     backlog = queue.backlog
-    return backlog.octets <= policy.max_octets // 2 and backlog.count - backlog.paged_count <= policy.max_messages // 2
+    octets, messages = octets_held(backlog, policy), messages_held(backlog, policy)
+    return octets <= policy.max_octets // 2 and messages <= policy.max_messages // 2

@@ -272,14 +272,14 @@ class Sending(ScheduleOutlet):
         self.flow.granted = True  # what one copy adds to the broker's memory is no reason to refuse the next
         self.journal.begin()
         try:
-            verdict = self._deliver(message, main)
+            verdicts = [self._deliver(message, main)]
             for copy in plan.copies:
                 made = self._copied(message, copy)
                 forget_routes(made)
-                verdict = max(verdict, self._deliver(made, copy))
+                verdicts.append(self._deliver(made, copy))
                 self._count(self.table.addresses.get(copy.address), copy, False)
             self._count(target.address, main, _leads(target))
-            return verdict
+            return _of_all([main, *plan.copies], verdicts)
         finally:
             self.flow.granted = granted
             self.journal.end()
@@ -405,10 +405,12 @@ class Sending(ScheduleOutlet):
                 queue.fates.full(queue.place(), message, queue.backlog.octets)
         verdict = self.flow.check_room(queues)
         if verdict == DROPPED:
-            full = [queue for queue in queues if self.flow.verdict_of(queue) == DROPPED]
-            for queue in full:
-                drop(self.host, queue, message)
-            queues = [queue for queue in queues if queue not in full]
+            takers = self.flow.takers(queues)
+            for queue in queues:
+                if queue not in takers:
+                    drop(self.host, queue, message)
+            queues = takers
+            verdict = self.flow.check_takers(takers)
         if verdict == SENT and self.journal.pages and not self.flow.has_disk(message, queues):
             verdict = BLOCKED
         if copy.careful is not None:
@@ -531,16 +533,25 @@ class Sending(ScheduleOutlet):
         return self._room(message, target)
 
     def _room(self, message: Message, target: Target) -> int:
-        """Return the worst that any queue says to which ``message`` would go. Raises AddressFull."""
+        """Return what `_route` would of the room where ``message`` would go. Raises AddressFull."""
         plan = Plan(target.routing)
         self._collect(message, target, plan, plan.main, peek=True)
-        verdict = self.flow.check_room(plan.main.queues)
-        for copy in plan.copies:
-            verdict = max(verdict, self.flow.check_room(copy.queues))
+        queues = [queue for copy in (plan.main, *plan.copies) for queue in copy.queues]
+        verdict = self.flow.check_room(queues)
+        if verdict == DROPPED:
+            verdict = self.flow.check_takers(self.flow.takers(queues))
         if plan.blocked is not None and verdict != DROPPED:
             self.flow.blame(None, False, plan.blocked)
             return BLOCKED
         return verdict
+
+
+def _of_all(copies: list[Copy], verdicts: list[int]) -> int:
+    """Return BLOCKED if one of ``copies`` is, DROPPED if all that lead to queues are, else SENT."""
+    said = [verdict for copy, verdict in zip(copies, verdicts, strict=True) if copy.queues]
+    if BLOCKED in said:
+        return BLOCKED
+    return DROPPED if DROPPED in said and SENT not in said else SENT
 
 
 def _leads(target: Target) -> bool:

@@ -226,11 +226,14 @@ class Sending:
         ):
             self.broker.sending.repeated(message, target, SENT_AGAIN)
         else:
+            session = self.session
             try:
+                if session.patience is not None:
+                    session.patience.check(self.identity.unread)
                 self.broker.effort.spent += KEEP_UNITS
                 transaction.send(message, target)
                 if self.broker.flow.is_blocked(target):
-                    self.session.stop_for(target)  # its commit is not read either
+                    session.stop_for(target)  # its commit is not read either
             except Refused as refusal:
                 transaction.fail(refusal)  # or its commit would do the rest without this
                 raise

@@ -130,8 +130,11 @@ class Sending:
         self.answers.answer(receipt, True)
 
     def _send_in(self, message: Message, target: Target, name: str) -> None:
+        session = self.session
         transaction = self.transacting.need(name)
         try:
+            if session.patience is not None:
+                session.patience.check(False)
             if message.rare is not None and message.rare.large_id:
                 raise TransactionError(
                     f"a body of {message.rare.large_length} octets is too long for a transaction",
@@ -140,7 +143,7 @@ class Sending:
             self.broker.effort.spent += KEEP_UNITS
             transaction.send(message, target)
             if self.broker.flow.is_blocked(target):
-                self.session.stop_for(target)  # its COMMIT is not read either
+                session.stop_for(target)  # its COMMIT is not read either
         except Refused as refusal:
             transaction.fail(refusal)  # or its COMMIT would do the rest without this
             raise

@@ -28,6 +28,23 @@ def test_a_queue_is_full_by_the_number_of_its_messages():
     assert failing.bodies("Q") == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("full", ["drop", "fail", "block"])
+def test_what_is_on_disk_counts_where_a_limit_is_no_matter_of_paging(full):
+    rig = Rig(max_octets="4000", full=full)
+    verdicts = [rig.send("Q", "x" * 1000) for _ in range(3)]
+    assert verdicts == [SENT] * 3
+    held = rig.queue("Q").backlog.octets
+    rig.restart("kill")
+    assert (rig.queue("Q").backlog.octets, rig.queue("Q").backlog.paged_octets) == (0, held)
+    if full == "fail":
+        with pytest.raises(AddressFull, match=f"3 messages, {held} octets"):
+            rig.send("Q", "x" * 1000)
+    else:
+        assert rig.send("Q", "x" * 1000) == (DROPPED if full == "drop" else BLOCKED)
+    rig.bodies("Q")
+    assert rig.send("Q", "after") == SENT
+
+
 def test_who_is_blocked_goes_on_when_half_of_them_is_gone():
     class Waiter(SpaceWaiter):
         freed = 0
@@ -229,3 +246,40 @@ def test_the_log_says_that_an_operator_is_why_they_wait():
     rig.send("Q")
     Waiting(rig)
     assert [details["why"] for _, details in rig.notices.of("address.full")] == ["an operator blocks Q"]
+
+
+DROPS = {"D": {"full": "drop", "max_messages": "1"}}
+
+
+def test_who_sends_to_a_queue_that_drops_as_well_waits_for_the_one_that_does_not():
+    rig = Rig({**DROPS, "B": {"full": "block", "max_messages": "1"}})
+    assert rig.send("D", "there") == SENT
+    assert [rig.send("B,D", "both"), rig.send("D,B", "both")] == [SENT, BLOCKED]
+    assert rig.broker.flow.blocking is rig.queue("B")
+    assert rig.send("D", "dropped") == DROPPED
+    assert rig.send("D,D", "dropped") == DROPPED
+    assert rig.bodies("B") == ["both", "both"]
+    assert rig.bodies("D") == ["there"]
+
+
+def test_a_blocked_address_beside_one_that_drops_is_a_block():
+    rig = Rig(DROPS)
+    assert rig.send("D", "there") == SENT
+    rig.send("Q", "there")
+    rig.broker.flow.block("Q")
+    target = rig.broker.target(parse("queue://Q,queue://D"))
+    assert rig.send("Q,D", "one") == BLOCKED
+    assert rig.broker.sending.admits(rig.message("one"), target) == BLOCKED
+    assert rig.broker.flow.blocking_addresses == ["Q"]
+    rig.broker.flow.block("D")
+    assert rig.send("D", "none") == DROPPED, "nobody has it: that is said first"
+
+
+def test_it_is_dropped_if_no_part_of_a_composite_takes_it():
+    rig = Rig({"D": {"full": "drop", "max_messages": "1"}, "E": {"full": "drop", "max_messages": "1"}})
+    target = rig.broker.target(parse("queue://D,queue://E"))
+    assert rig.send("D", "there") == SENT
+    assert rig.broker.sending.admits(rig.message("E alone"), target) == SENT
+    assert [rig.send("D,E", "E alone"), rig.send("D,E", "none")] == [SENT, DROPPED]
+    assert rig.broker.sending.admits(rig.message("none"), target) == DROPPED
+    assert (rig.bodies("D"), rig.bodies("E")) == (["there"], ["E alone"])

@@ -256,6 +256,20 @@ def test_topics_schedules_and_duplicate_ids_hold_when_it_is_published():
     assert rig.bodies("Q") == ["x"]
 
 
+def test_what_was_published_without_being_read_fills_a_queue():
+    """It waits on disk, where the queue does not page: it counts there, too."""
+    rig = referring(Rig({"F": {"full": "FAIL", "max_octets": "3000"}}))
+    write(rig, "a", ["x" * 1000] * 4, to="F")
+    publish(rig, "a")
+    backlog = rig.queue("F").backlog
+    assert (backlog.octets, backlog.paged_count) == (0, 4)
+    stage = rig.broker.stages.open("s", 1, "b")
+    with pytest.raises(AddressFull, match="4 messages"):
+        send(rig, stage, ["one more"], "F")
+    rig.bodies("F")
+    write(rig, "c", ["again"], batch=1, to="F")
+
+
 def test_a_full_disk_refuses_and_the_same_works_later():
     rig = Rig()
     write(rig, "a", ["1"])

@@ -326,6 +326,32 @@ def test_a_blocked_address_withholds_the_answer_or_stops_the_connection_even_of_
     assert hub.rig.queue("q").count == 4
 
 
+def test_a_transaction_is_refused_what_comes_when_its_producer_has_waited_long_enough() -> None:
+    hub = Hub(Rig(block_ms_max="2000"))
+    client = hub.client()
+    client.send("q", "before")
+    hub.rig.bodies("/queue/q")
+    hub.rig.broker.flow.block("q")
+    identity = LocalTransactionId(1, ConnectionId(client.name))
+    step(client, identity, TransactionStep.BEGIN)
+
+    def post(body: str) -> int:
+        message = client.text(QUEUE, body)
+        message.transaction_id = identity
+        return client.post(message, answer=True)
+
+    post("one")
+    assert not client.session.readable
+    hub.rig.wait(2000)
+    client.session.advance(hub.rig.now)
+    assert client.session.readable
+    answer = client.answer_to(post("two"))
+    assert isinstance(answer, ExceptionResponse)
+    assert answer.exception is not None
+    assert "no room" in str(answer.exception.message)
+    assert client.session.readable, "or nobody would read it before the end of the block"
+
+
 def test_a_window_is_given_back_by_producer_acks(hub: Hub) -> None:
     client = hub.client()
     client.producer(window=10_000)

@@ -552,6 +552,27 @@ def test_a_transaction_for_a_blocked_address_waits_with_its_commit() -> None:
     assert rig.bodies("/queue/q") == ["one"]
 
 
+def test_a_transaction_is_refused_what_comes_when_its_producer_has_waited_long_enough() -> None:
+    rig = Rig(block_ms_max="2000")
+    producer = Client(rig)
+    producer.send(b"before")
+    rig.bodies("/queue/q")
+    rig.broker.flow.block("q")
+    for name in "ab":
+        producer.ask("BEGIN", transaction=name)
+    producer.ask("SEND", b"one", destination="/queue/q", transaction="a", receipt="r")
+    rig.wait(2000)
+    producer.session.advance(rig.now)
+    assert producer.session.readable
+    (error,) = producer.ask("SEND", b"two", destination="/queue/q", transaction="b", receipt="r")
+    assert error.headers["code"] == "ENT-3004"
+    assert producer.session.readable, "or nobody would read it before the end of the block"
+    assert kinds(producer.ask("COMMIT", transaction="a", receipt="r")) == ["RECEIPT"]
+    (error,) = producer.ask("COMMIT", transaction="b", receipt="r")
+    assert error.headers["code"] == "ENT-3006"
+    assert rig.bodies("/queue/q") == ["one"]
+
+
 def test_a_block_with_an_end_refuses_until_there_is_room() -> None:
     rig = Rig(full="BLOCK", max_octets="5000", block_ms_max="2000")
     producer = Client(rig)
