@@ -122,10 +122,6 @@ class FlowControl:
         """Return those of ``queues`` that do not drop what comes."""
         return [queue for queue in queues if self.verdict_of(queue) != DROPPED]
 
-    def check_takers(self, takers: list[Queue]) -> int:
-        """Return what is said where the others drop it: the worst that any of ``takers`` says, or DROPPED."""
-        return self.check_room(takers) if takers else DROPPED
-
     def has_disk(self, message: Message, queues: list[Queue]) -> bool:
         """Say whether the limits of the disk let ``message`` go to ``queues`` without its producer waiting.
 
@@ -224,6 +220,13 @@ class FlowControl:
             announcing.short_of_space(self.host.hub, self.host.journal.space.limits.stored, full)
         else:
             announcing.space_again(self.host.hub, self.host.journal.space.limits.stored)
+
+
+def verdict_of_all(verdicts: list[int]) -> int:
+    """Return what is said of a message to several: BLOCKED if one of ``verdicts`` is, DROPPED if all are, else SENT."""
+    if BLOCKED in verdicts:
+        return BLOCKED
+    return DROPPED if DROPPED in verdicts and SENT not in verdicts else SENT
 
 
 def _one_is_durable(queues: list[Queue]) -> bool:

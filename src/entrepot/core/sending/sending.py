@@ -42,7 +42,7 @@ from entrepot.core.scheduling.timed import (
     asks_for_schedule,
 )
 from entrepot.core.sending.duplicates import Duplicates, cache_of
-from entrepot.core.sending.flow import BLOCKED, DROPPED, DUPLICATE, SCHEDULED, SENT, FlowControl
+from entrepot.core.sending.flow import BLOCKED, DROPPED, DUPLICATE, SCHEDULED, SENT, FlowControl, verdict_of_all
 from entrepot.core.sending.handing import Postponement, drop, hand_out
 from entrepot.core.sending.recollection import Recollections
 from entrepot.core.sending.repetitions import Repetitions
@@ -279,7 +279,8 @@ class Sending(ScheduleOutlet):
                 verdicts.append(self._deliver(made, copy))
                 self._count(self.table.addresses.get(copy.address), copy, False)
             self._count(target.address, main, _leads(target))
-            return _of_all([main, *plan.copies], verdicts)
+            said = [verdict for copy, verdict in zip([main, *plan.copies], verdicts, strict=True) if copy.queues]
+            return verdict_of_all(said)
         finally:
             self.flow.granted = granted
             self.journal.end()
@@ -410,7 +411,7 @@ class Sending(ScheduleOutlet):
                 if queue not in takers:
                     drop(self.host, queue, message)
             queues = takers
-            verdict = self.flow.check_takers(takers)
+            verdict = self.flow.check_room(takers) if takers else DROPPED
         if verdict == SENT and self.journal.pages and not self.flow.has_disk(message, queues):
             verdict = BLOCKED
         if copy.careful is not None:
@@ -537,21 +538,11 @@ class Sending(ScheduleOutlet):
         plan = Plan(target.routing)
         self._collect(message, target, plan, plan.main, peek=True)
         queues = [queue for copy in (plan.main, *plan.copies) for queue in copy.queues]
-        verdict = self.flow.check_room(queues)
-        if verdict == DROPPED:
-            verdict = self.flow.check_takers(self.flow.takers(queues))
+        verdict = verdict_of_all([self.flow.verdict_of(queue) for queue in queues])
         if plan.blocked is not None and verdict != DROPPED:
             self.flow.blame(None, False, plan.blocked)
             return BLOCKED
         return verdict
-
-
-def _of_all(copies: list[Copy], verdicts: list[int]) -> int:
-    """Return BLOCKED if one of ``copies`` is, DROPPED if all that lead to queues are, else SENT."""
-    said = [verdict for copy, verdict in zip(copies, verdicts, strict=True) if copy.queues]
-    if BLOCKED in said:
-        return BLOCKED
-    return DROPPED if DROPPED in said and SENT not in said else SENT
 
 
 def _leads(target: Target) -> bool:
