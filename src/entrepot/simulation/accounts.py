@@ -40,7 +40,7 @@ class Message:
         self.again = False
         self.handed = 0
         self.handed_at: Instant = 0  # first
-        self.tries = 0  # that a rollback undid since the last broker fell
+        self.tries: dict[str, int] = {}  # who counts -> how often a rollback undid it since the last broker fell
         self.settled = False
         self.gone = False
 
@@ -61,16 +61,12 @@ class Work:
 class Account:
     """All messages by name, and what became of them. ``calm``: nothing breaks in this world, programs are moved."""
 
-    def __init__(self, world: World, *, calm: bool, stores: int, returns: bool, mixed: bool = False) -> None:
-        """``returns``: what one consumer had and did not hand out may come unmarked to another, behind newer ones.
-
-        ``mixed``: programs speak several languages.
-        """
+    def __init__(self, world: World, *, calm: bool, stores: int, returns: bool) -> None:
+        """``returns``: what one consumer had and did not hand out may come unmarked to another, behind newer ones."""
         self.world: Final = world
         self.calm: Final = calm
         self.stores: Final = stores
         self.returns: Final = returns
-        self.mixed: Final = mixed
         self.readers: dict[str, int] = {}  # queue -> how many programs read it
         self.messages: dict[str, Message] = {}
         self.works: list[Work] = []
@@ -131,16 +127,20 @@ class Account:
             self.world.violation(f"{work.name}: {error.message}, and nothing had happened but a move")
         self.world.note(f"{work.name} ended {'' if error is None else type(error).__name__}")
 
-    def undone(self, work: Work) -> None:
-        """The broker rolled ``work`` back when it was asked to: what it took counts as tried."""
+    def undone(self, work: Work, counter: str) -> None:
+        """The broker rolled ``work`` back when it was asked to: what it took counts as tried.
+
+        ``counter``: the connection whose client counts that alone; "" where the broker does.
+        """
         for name in work.taken:
-            self.messages[name].tries += 1
+            tries = self.messages[name].tries
+            tries[counter] = tries.get(counter, 0) + 1
 
     def fell(self) -> None:
         """A broker goes down: how often what it has was tried may be forgotten."""
         self.crashes.append(self.world.time)
         for message in self.messages.values():
-            message.tries = 0
+            message.tries.clear()
 
     def _become(self, work: Work, state: str) -> None:
         for name in work.sends:
@@ -150,8 +150,11 @@ class Account:
 
     # -- receiving -----------------------------------------------------------------------------------------------------
 
-    def handed(self, reader: str, era: int, delivery: DeliveryPort) -> str:
-        """``reader`` was handed a message; return its name. ``era``: how often it had come to a broker."""
+    def handed(self, reader: str, era: int, delivery: DeliveryPort, counter: str = "") -> str:
+        """``reader`` was handed a message; return its name.
+
+        ``era``: how often it had come to a broker; ``counter``: as `undone` has it.
+        """
         name = name_in(delivery.body())
         if name not in self.messages:
             self.world.violation(f"{reader} is handed {name}, which nobody sent")
@@ -165,8 +168,9 @@ class Account:
             self.world.violation(f"{reader} is handed {name}, which was settled")
         if message.state == DROPPED:
             self.world.violation(f"{reader} is handed {name}, whose transaction was rolled back")
-        if delivery.redeliveries < message.tries and not message.again:
-            self.world.violation(f"{reader} is handed {name} as tried {delivery.redeliveries} of {message.tries} times")
+        tries = max(message.tries.get(one, 0) for one in ("", counter))
+        if delivery.redeliveries < tries and not message.again:
+            self.world.violation(f"{reader} is handed {name} as tried {delivery.redeliveries} of {tries} times")
         if delivery.redeliveries:
             self.world.count("redeliveries")
         elif message.work is None and not (self.returns and self.readers.get(message.queue, 0) > 1):

@@ -79,7 +79,7 @@ class CallerRun:
         blueprints = {name: Blueprint(config=BrokerConfig(broker=BrokerSettings(name=name))) for name in names[:count]}
         self.network: Final = Hall(seed, blueprints, lines=lines)
         self.world: Final = self.network.world
-        self.account: Final = Account(self.world, calm=self.calm, stores=count, returns=core or mixed, mixed=mixed)
+        self.account: Final = Account(self.world, calm=self.calm, stores=count, returns=core or mixed)
         self.tongues: Final[list[Tongue]] = [CoreTongue(TTL_MS, reattaches=reattach)] if core or mixed else []
         if not core:
             self.tongues.append(OpenWireTongue())

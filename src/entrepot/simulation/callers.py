@@ -239,7 +239,12 @@ class Caller(ConversationEvents, LifelinePort):
 
     def handed(self, delivery: DeliveryPort) -> str:
         """Note that a message was handed to us; return its name."""
-        return self.account.handed(self.name, self.arrivals, delivery)
+        return self.account.handed(self.name, self.arrivals, delivery, self.counter)
+
+    @property
+    def counter(self) -> str:
+        """Who counts what we have rolled back: this connection, or "" for the broker, which tells whoever is next."""
+        return f"{self.name}/{self.losses}" if self.tongue.counts_alone else ""
 
     def producer(self, session: SessionPort, queue: str) -> ProducerPort:
         """Open a producer."""
@@ -304,6 +309,7 @@ class Worker(Caller):
         self._consumer: ConsumerPort | None = None
         self._left = 0
         self._losses = 0  # when its transaction began
+        self._falls = 0  # of brokers, then
 
     def begin(self) -> None:
         """Open a transacted session and begin to work."""
@@ -340,6 +346,7 @@ class Worker(Caller):
             self.work.taken.append(self.handed(delivery))
         self._left = self.lots.between(1, 4)
         self._losses = self.losses if self.place else NOWHERE
+        self._falls = len(self.account.crashes)
         return True
 
     def _do_some(self, work: Work) -> None:
@@ -368,8 +375,9 @@ class Worker(Caller):
                 self.world.later(self.lots.skewed(IN_COMMIT_MIN, IN_COMMIT_MAX), trap)
 
     def _undone(self, work: Work, losses: int, error: EntrepotError | None) -> None:
-        if error is None and losses == self.losses and not (self.account.mixed and self.tongue.counts_alone):
-            self.account.undone(work)
+        known = losses == self.losses and self._falls == len(self.account.crashes)  # no broker has forgotten it since
+        if error is None and known:
+            self.account.undone(work, self.counter)
         self._ended(work, error)
 
     def _ended(self, work: Work, error: EntrepotError | None) -> None:
