@@ -188,6 +188,8 @@ class Caller(ConversationEvents, LifelinePort):
     def interrupted(self, why: str, planned: bool) -> None:
         """The broker was lost, or is being left."""
         self.losses += 1
+        if planned and self.conversation.busy():  # it had waited as long as it does for the answers
+            self.account.interrupted(self.name)
         self.world.count("planned moves" if planned else "interruptions")
         self.world.note(f"{self.name} interrupted: {why}")
 

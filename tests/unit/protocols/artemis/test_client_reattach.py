@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from entrepot.base.errors import TransactionInDoubt, TransactionRolledBack
 from entrepot.protocols.artemis.conversation.identity import Windows
 from entrepot.protocols.artemis.packets import (
@@ -16,8 +18,9 @@ from entrepot.protocols.artemis.packets import (
     ReattachSessionReply,
     Send,
 )
-from entrepot.protocols.conversing.content import Outgoing
+from entrepot.protocols.conversing.content import Outgoing, Wish
 from entrepot.protocols.conversing.modes import Acknowledge as Mode
+from entrepot.protocols.conversing.modes import RedeliveryPolicy
 
 from .test_conversation import Answers, Pair, consuming, delivered, only
 
@@ -123,6 +126,25 @@ def test_what_was_handed_out_settles_behind_a_reattachment_and_not_without_one()
         delivery.acknowledge()
         pair.turn()
         assert len(only(pair.took, Acknowledge)) == int(kept)
+
+
+def test_what_lies_in_the_buffer_is_handed_out_when_it_is_known_whose_it_is() -> None:
+    for kept in (True, False):
+        pair = Keeping()
+        session = pair.core.open_session(Mode.CLIENT)
+        rings = Answers()
+        consumer = session.open_consumer(Wish("orders", 100), RedeliveryPolicy(), partial(rings, None), Answers())
+        pair.turn()
+        delivered(pair, 11, 1, 7)
+        own, name = pair.names()
+        if kept:
+            heard = sum(packet.channel == 11 for packet in pair.took)
+            pair.done = {own: 0, name: heard - 1}
+        pair.lose()
+        assert consumer.take(0) is None
+        rings.got.clear()
+        pair.dial()
+        assert (len(rings.got), consumer.take(0) is not None) == (int(kept), kept)
 
 
 def test_it_confirms_a_window_of_what_came() -> None:

@@ -304,7 +304,9 @@ class ConsumerCore(ConsumerPort):
     # -- handing out ---------------------------------------------------------------------------------------------------
 
     def take(self, now: Instant) -> DeliveryPort | None:
-        """Hand out the next message."""
+        """Hand out the next message: none while nobody knows whether the broker still has it for us."""
+        if self.session.requests.away and not self.browser:
+            return None
         inbox = self.inbox
         while inbox:
             delivery = inbox.popleft()

@@ -177,7 +177,7 @@ class CoreConversation(Branching):
         session = self.opening.popleft()
         if reply.reattached:
             self.reattached += 1
-            session.requests.resume(wire, reply.last_confirmed)
+            session.resume(wire, reply.last_confirmed)
             wire.alarm = min(wire.alarm, session.rang(self.now))
             if session is self.own:
                 self._introduced(True)
