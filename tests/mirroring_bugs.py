@@ -28,6 +28,14 @@ def _accepts_at_once(genuine: Any) -> Any:
     return confirm
 
 
+def _does_it_again(genuine: Any) -> Any:
+    return lambda self, kind, said, body, doer, mark: genuine(self, kind, said, body, doer, b"")
+
+
+def _passes_nothing_on(genuine: Any) -> Any:
+    return lambda self, address, queue, origin, number: None
+
+
 def _tells_all(genuine: Any) -> Any:
     return lambda self, mirror: not mirror.queue.deleted
 
@@ -133,6 +141,8 @@ def _stock() -> Any:
 
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     **{name: (lambda bug=name: mirror_bugs.planted(bug)) for name in mirror_bugs.BUGS},  # type: ignore[misc]
+    "an event that comes again is done again": lambda: patched(Mirrored, "_carry_out", _does_it_again),
+    "what is missing here is told to nobody": lambda: patched(Telling, "missed", _passes_nothing_on),
     "an event is accepted before it is on disk": lambda: patched(Mirrored, "confirm", _accepts_at_once),
     "what came is sent back": lambda: patched(Telling, "sent", _sends_back),
     "another queue loses what was acknowledged": lambda: patched(Removing, "remove", _takes_from_another_queue),

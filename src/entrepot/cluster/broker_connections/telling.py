@@ -47,6 +47,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.mirroring import SEPARATOR, acknowledgement, event_of
 from entrepot.protocols.amqp.convert import message_of
 
+MISSING_MOST: Final = 10_000  # of these: far more than can be on the way round a ring at once
 NAMED_MOST: Final = 100  # queues of a message that are named; one for more goes to those that the other side chooses
 
 
@@ -84,6 +85,7 @@ class Telling(Mirroring):
         self.changes: Changes = Changes(self)
         self.renewal: _Renewal = _Renewal(self)
         self.answers: Answers = Answers(broker)
+        self.missing: dict[tuple[str, str, int], None] = {}  # queue, origin and number of what `missed` told
 
     def follow(self, wanted: dict[str, MirrorOptions]) -> None:
         """Tell those that are ``wanted``, by the names of their connections, and no others from now on."""
@@ -189,17 +191,30 @@ class Telling(Mirroring):
         origin, number = message.marked(ORIGIN), message.marked(NUMBER)
         if not isinstance(origin, str) or not isinstance(number, int):
             return  # it was here before there was a mirror
+        self._acknowledged(message.address, queue.name, origin, number)
+
+    def missed(self, address: str, queue: str, origin: str, number: i64) -> None:
+        """What another broker says was taken is not here: those behind this one may have it, and are told, once."""
+        key = (queue, origin, int(number))
+        if key in self.missing:
+            return  # it came round a ring
+        self.missing[key] = None
+        if len(self.missing) > MISSING_MOST:
+            self.missing.clear()
+        self._acknowledged(address, queue, origin, number)
+
+    def _acknowledged(self, address: str, queue: str, origin: str, number: i64) -> None:
+        said = "" if origin == self.own else origin
         for mirror in self.mirrors:
-            if mirror.options.acknowledgements and mirror.filter.covers(message.address) and self._hears(mirror):
-                said = "" if origin == self.own else origin
-                self.tell(mirror, acknowledgement(message.address, queue.name, number, said, self.doer))
+            if mirror.options.acknowledgements and mirror.filter.covers(address) and self._hears(mirror):
+                self.tell(mirror, acknowledgement(address, queue, int(number), said, self.doer))
 
     def change(self, kind: str, address: str, queue: str, body: str, *, adds: bool) -> None:
         """Tell that an address or a queue has come, or has gone."""
         for mirror in self.mirrors:
             wanted = mirror.options.creation if adds else mirror.options.removal
             if wanted and mirror.filter.covers(address) and self._hears(mirror):
-                self.tell(mirror, event_of(kind, address, queue, body, doer=self.doer))
+                self.tell_of(mirror, kind, address, queue, body, self.doer)
 
     def again(self, owner: i64, address: str) -> None:
         """What ``owner`` says again may be on its way to a mirror still, for which its answer waits."""
@@ -210,6 +225,10 @@ class Telling(Mirroring):
     def waiting(self) -> i64:
         """Return how many answers wait."""
         return self.answers.waiting
+
+    def tell_of(self, mirror: Mirror, kind: str, address: str, queue: str, body: str, doer: str = "") -> None:
+        """Tell of an address or a queue, by a number: what is told again is not done again."""
+        self.tell(mirror, event_of(kind, address, queue, body, doer=doer, number=self.broker.ids.next_number()))
 
     def tell(self, mirror: Mirror, octets: bytes) -> None:
         """Let an event wait for its turn."""
@@ -272,11 +291,10 @@ class Changes(Listener):
         table = telling.broker.table
         for name, types in table.declared.items():
             if not is_own(name) and mirror.filter.covers(name):
-                telling.tell(mirror, event_of(events.ADD_ADDRESS, name, "", described(name, types)))
+                telling.tell_of(mirror, events.ADD_ADDRESS, name, "", described(name, types))
         for queue in list(table.queues.values()):
             if not queue.temporary and not is_own(queue.address) and mirror.filter.covers(queue.address):
-                octets = event_of(events.CREATE_QUEUE, queue.address, queue.name, configuration(queue))
-                telling.tell(mirror, octets)
+                telling.tell_of(mirror, events.CREATE_QUEUE, queue.address, queue.name, configuration(queue))
 
 
 def described(name: str, types: int) -> str:

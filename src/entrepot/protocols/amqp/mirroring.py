@@ -13,7 +13,7 @@ number there, of each queue that it can go to, and a queue that was deleted and 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeGuard
 
 from mypy_extensions import i64
 
@@ -59,10 +59,15 @@ QUEUE: Final = "x-opt-amq-mr-qu"
 REASON: Final = "x-opt-amq-mr-ack-reason"
 DOER: Final = "x-opt-entrepot-mr-doer"
 """The broker where it was done that an event tells of, where another one tells: to that one it is no news."""
+EVENT_NUMBER: Final = "x-opt-entrepot-mr-event"
+"""Of an event, among those of the broker that tells: it is told again after a crash there, and is not done again.
+
+Among the properties of a link: its events have numbers.
+"""
 ACKNOWLEDGED: Final = "postAck"
 PASSING: Final = (StorageError, StorageFull, AddressFull, ShuttingDown)
 """Why an event may not be taken that has nothing to do with what it is: it comes again."""
-KNOWN: Final = 10_000  # messages of one broker that are known when they come again: it gets far less credit
+KNOWN: Final = 10_000  # messages and events of one broker that are known when they come again: it gets far less credit
 PENDING_MOST: Final = 10_000  # acknowledgements that wait for their messages, until no more credit is given
 
 
@@ -112,6 +117,8 @@ class _Acknowledged(Acknowledged):
         self.link: Mirrored = link
         self.delivery: i64 = delivery
         self.settled: bool = settled
+        self.address: str = ""
+        self.queue: str = ""
 
     def done(self, found: bool) -> None:
         """Answer."""
@@ -120,9 +127,21 @@ class _Acknowledged(Acknowledged):
             link.acknowledged += 1
         else:
             link.unmatched += 1
+            self._pass_on()
         if not self.settled:
             link.confirm(self.delivery)
         link.replenish()
+
+    def _pass_on(self) -> None:
+        """Tell those behind this broker: a crash may have taken from it what they have."""
+        mirrors = self.link.broker.mirrors
+        if mirrors is None:
+            return
+        mirrors.acting, mirrors.doer = self.link.origin, self.doer
+        try:
+            mirrors.missed(self.address, self.queue, self.key[0], i64(self.key[1]))
+        finally:
+            mirrors.acting = mirrors.doer = ""
 
 
 class Mirrored(Arriving):
@@ -138,6 +157,7 @@ class Mirrored(Arriving):
         self.broker: BrokerCore = session.connection.broker
         self.origin: str = origin
         self.mirror: str = address
+        self.numbers_events: bool = (asked.properties or {}).get(EVENT_NUMBER) is True
         self.removing: Removing = Removing(self.broker, origin)
         self.places: dict[str, Place] = {}
         self.messages: i64 = 0
@@ -244,7 +264,9 @@ class Mirrored(Arriving):
             self.unrouted += 1
             return
         memory = identity.MIRROR + known
-        mark = int(number).to_bytes(8, "big", signed=True) + _mark_of(queues)
+        mark = int(number).to_bytes(8, "big", signed=True)
+        if not self.numbers_events:  # then a queue is deleted and made again, and gets its messages again
+            mark += _mark_of(queues)
         if broker.sending.duplicates.seen(memory, mark):
             self.duplicates += 1
             return
@@ -325,29 +347,53 @@ class Mirrored(Arriving):
             return self._acknowledge(said, body, delivery, settled, doer)
         if not isinstance(kind, str):
             raise AmqpRefused(f"neither a message nor an event of a mirror: {MESSAGE_ID} and {EVENT} lack", NOT_ALLOWED)
-        mirrors = self.broker.mirrors
-        if mirrors is not None:
-            mirrors.acting = self.origin
-            mirrors.doer = doer
+        number = said.get(EVENT_NUMBER)
+        self._carry_out(kind, said, body, doer, number.to_bytes(8, "big", signed=True) if _is_number(number) else b"")
+        return False
+
+    def _carry_out(self, kind: str, said: dict[object, object], body: object, doer: str, mark: bytes) -> None:
+        """Do what happened there, once: what deletes a queue would take with it what came meanwhile.
+
+        ``mark``: what it is known by, b"" from an Artemis. Raises Refused, StorageError.
+        """
+        broker = self.broker
+        duplicates = broker.sending.duplicates
+        memory = identity.MIRROR + self.origin
+        if mark and duplicates.seen(memory, mark):
+            self.duplicates += 1
+            return
+        mirrors = broker.mirrors
+        broker.journal.begin()
         try:
-            carry_out(self.broker, kind, str(said.get(ADDRESS) or ""), str(said.get(QUEUE) or ""), body)
+            if mirrors is not None:
+                mirrors.acting = self.origin
+                mirrors.doer = doer
+            carry_out(broker, kind, str(said.get(ADDRESS) or ""), str(said.get(QUEUE) or ""), body)
+            if mark:
+                duplicates.remember(memory, mark, KNOWN, True)
         finally:
+            broker.journal.end()
             if mirrors is not None:
                 mirrors.acting = mirrors.doer = ""
         self.events += 1
-        return False
 
     def _acknowledge(self, said: dict[object, object], body: object, delivery: i64, settled: bool, doer: str) -> bool:
         name, origin = said.get(QUEUE), said.get(BROKER_ID)
         if not isinstance(name, str) or not isinstance(body, int):
             raise AmqpRefused("an acknowledgement of a mirror says no queue, or no number", INVALID_FIELD)
+        known = origin if isinstance(origin, str) and origin else self.origin
+        acknowledged = _Acknowledged(self, delivery, settled, known, i64(body), doer)
+        acknowledged.address, acknowledged.queue = str(said.get(ADDRESS) or name), name
         queue = self.broker.table.queues.get(name)
         if queue is None:
-            self.unmatched += 1
-            return False
-        known = origin if isinstance(origin, str) and origin else self.origin
-        self.removing.remove(queue, _Acknowledged(self, delivery, settled, known, i64(body), doer))
+            acknowledged.done(False)
+        else:
+            self.removing.remove(queue, acknowledged)
         return True
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 63
 
 
 def _mark_of(queues: list[Queue]) -> bytes:

@@ -178,6 +178,36 @@ def test_a_queue_that_is_made_anew_is_another_one_though_the_events_come_again()
     assert mirrored.bodies(mirrored.far) == ["b"]
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_deletion_that_comes_again_takes_nothing_of_what_came_meanwhile(restarts: bool) -> None:
+    mirrored = Mirrored()
+    mirrored.deafen()
+    mirrored.send("before")
+    mirrored.near.broker.queues.delete(mirrored.near.queue("Q"), "it is not needed")
+    mirrored.make("Q")
+    mirrored.run()
+    mirrored.far.send("Q", "sent there since")
+    mirrored.far.sync()
+    mirrored.cut()
+    if restarts:
+        mirrored.far.restart("crash")
+    mirrored.pass_ms(1_200)
+    assert mirrored.told() == 0
+    assert mirrored.far.bodies("Q") == ["sent there since"]
+
+
+def test_what_is_not_here_when_it_is_said_to_be_taken_is_told_to_those_behind_once() -> None:
+    mirrored = Mirrored()
+    mirrored.cut()
+    telling = mirrored.telling
+    for _ in range(2):
+        telling.acting = telling.doer = "another"
+        telling.missed("Q", "Q", "another", 7)
+        telling.acting = telling.doer = telling.mirrors[0].remote
+        telling.missed("Q", "Q", "another", 8)  # who says it knows it
+    assert mirrored.told() == 1
+
+
 def test_queues_and_addresses_come_and_go() -> None:
     mirrored = Mirrored()
     near, far = mirrored.near.broker, mirrored.far.broker

@@ -20,6 +20,7 @@ from entrepot.protocols.amqp.mirroring import (
     DESTINATION,
     DOER,
     EVENT,
+    EVENT_NUMBER,
     MESSAGE_ID,
     QUEUE,
     TARGET_QUEUES,
@@ -53,7 +54,7 @@ class MirrorSending(Sending):
     def asked(self, said: Attach) -> None:
         """Ask for a mirror."""
         said.desired_capabilities = [CAPABILITY]
-        said.properties = {BROKER_ID: self.own}
+        said.properties = {BROKER_ID: self.own, EVENT_NUMBER: True}
 
     def objection(self, said: Attach) -> str:
         """Return why what the peer attached is no mirror."""
@@ -101,10 +102,12 @@ def header_end(octets: bytes) -> i64:
     return i64(4) if code == 0x45 else scan(octets).header_end
 
 
-def event_of(kind: str, address: str, queue: str, body: str | int, origin: str = "", doer: str = "") -> bytes:
+def event_of(
+    kind: str, address: str, queue: str, body: str | int, origin: str = "", doer: str = "", number: int = 0
+) -> bytes:
     """Return the octets of an event. ``origin``: of the message that it is about, "" for this broker.
 
-    ``doer``: the broker where it happened, "" for this one.
+    ``doer``: the broker where it happened, "" for this one; ``number``: tells it from others, 0: it may be done twice.
     """
     out = BytesWriter()
     write_header(out, Header(durable=True))
@@ -115,6 +118,8 @@ def event_of(kind: str, address: str, queue: str, body: str | int, origin: str =
         said[BROKER_ID] = origin
     if doer:
         said[DOER] = doer
+    if number:
+        said[EVENT_NUMBER] = number
     write_table(out, MESSAGE_ANNOTATIONS, said, True)
     put_descriptor(out, VALUE)
     write_value(out, body)
