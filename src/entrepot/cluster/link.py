@@ -369,8 +369,7 @@ class LinkCore(Forwarder):
             self.doubts[number] = None
             self.counts.requeued += 1
             consumer.feed.under_way = 0
-        while len(self.doubts) > DOUBTS_KEPT:
-            del self.doubts[next(iter(self.doubts))]
+        self._bound_doubts()
         self._halt()
         for consumer, number in reversed(back):
             if consumer.feed.stays and consumer.queue is not None:
@@ -378,6 +377,11 @@ class LinkCore(Forwarder):
         for feed in list(self.feeds):
             if not feed.stays or feed.retiring:
                 self.remove(feed)
+
+    def _bound_doubts(self) -> None:
+        """Forget the oldest: who shares them may live as long as the broker."""
+        while len(self.doubts) > DOUBTS_KEPT:
+            del self.doubts[next(iter(self.doubts))]
 
     # -- feeds ---------------------------------------------------------------------------------------------------------
 
@@ -405,6 +409,7 @@ class LinkCore(Forwarder):
                 self.doubts[self.under_way.pop(key)[1]] = None
                 self.counts.requeued += 1
             feed.under_way = 0
+            self._bound_doubts()
         self.settling.of(feed)
         # A cut link is no failed attempt of a consumer: it must not bring a message nearer to the dead letters.
         self.broker.unsubscribe(feed, NONE_DELIVERED)
