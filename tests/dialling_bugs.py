@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from bridge_bugs import patched
-from entrepot.cluster.broker_connections import connection
+from entrepot.cluster.broker_connections import connection, connector
 from entrepot.cluster.broker_connections.connection import BrokerConnection, Unanswered
 from entrepot.cluster.broker_connections.feed import QueueFeed
 from entrepot.protocols.amqp.calling.sending import Sending
@@ -45,6 +45,10 @@ def _marks_nothing(genuine: Any) -> Any:
     return lambda self, feed, message, deliveries, doubtful: genuine(self, feed, message, 0, False)
 
 
+def _doubts_by_itself(genuine: Any) -> Any:
+    return lambda name, broker, options, places, doubts: genuine(name, broker, options, places)
+
+
 def _keeps_links(genuine: Any) -> Any:
     def lost(self: BrokerConnection, why: str) -> None:
         takings = dict(self.takings)
@@ -74,6 +78,7 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "a message that is too large is tried for ever": lambda: patched(QueueFeed, "is_poison", _is_never_poison),
     "a message that is too large is dropped": lambda: patched(connection, "park", lambda genuine: lambda *rest: ""),
     "what may have arrived is not marked": lambda: patched(BrokerConnection, "forward", _marks_nothing),
+    "what may have arrived is forgotten with its connection": lambda: patched(connector, "LinkCore", _doubts_by_itself),
     "links outlive their connection": lambda: patched(BrokerConnection, "lost", _keeps_links),
     "credit is taken once": lambda: patched(QueueFeed, "granted", _counts_credit_once),
     "a link that ended is not asked for again": lambda: patched(BrokerConnection, "_put_off", _asks_once),

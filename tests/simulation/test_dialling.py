@@ -19,11 +19,20 @@ FOUND = {  # the first seed that finds it
     "a message that is too large is tried for ever": 9,
     "a message that is too large is dropped": 9,
     "what may have arrived is not marked": 12,
+    "what may have arrived is forgotten with its connection": 213,
     "links outlive their connection": 1,
     "credit is taken once": 1,
     "a link that ended is not asked for again": 2,
 }
 
+
+REGRESSIONS = (
+    17_015,  # checker: a peer that answered no links swallowed what it granted to those that were there: they starved
+    17_215,  # checker: as 17015
+    17_165,  # a connection that was stopped and started forgot what its peer might have: it came again, unmarked
+    17_313,  # as 17165
+    17_349,  # as 17165
+)
 
 FETCHING_FOUND = {
     "who reads an address is answered before it is stored": 47,
@@ -42,6 +51,11 @@ FETCHING_FOUND = {
 def test_seeds_keep_every_promise(world: Callable[[int], Result]) -> None:
     for seed in range(201, 207):
         assert not world(seed).violations
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_seeds_that_failed_once_keep_every_promise(seed: int) -> None:
+    assert not run_dialling(seed).violations
 
 
 def test_what_a_link_had_on_its_way_when_it_was_ended_with_an_error_is_marked() -> None:

@@ -27,7 +27,7 @@ from entrepot.base.reasons import PEER_REFUSED, Reason
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.backoff import Backoff, Reconnection
 from entrepot.cluster.flow import CLOSED, FlowControl, octets_of
-from entrepot.cluster.source import Feed, Forwarder, LinkConsumer, settle
+from entrepot.cluster.source import Feed, Forwarder, LinkConsumer, forget_oldest, settle
 from entrepot.cluster.supervision import INTERVALS_SILENT, Supervision
 from entrepot.core.broker import BrokerCore
 from entrepot.core.queue.consumer import Pause
@@ -369,8 +369,7 @@ class LinkCore(Forwarder):
             self.doubts[number] = None
             self.counts.requeued += 1
             consumer.feed.under_way = 0
-        while len(self.doubts) > DOUBTS_KEPT:
-            del self.doubts[next(iter(self.doubts))]
+        forget_oldest(self.doubts, DOUBTS_KEPT)
         self._halt()
         for consumer, number in reversed(back):
             if consumer.feed.stays and consumer.queue is not None:
@@ -405,6 +404,7 @@ class LinkCore(Forwarder):
                 self.doubts[self.under_way.pop(key)[1]] = None
                 self.counts.requeued += 1
             feed.under_way = 0
+            forget_oldest(self.doubts, DOUBTS_KEPT)
         self.settling.of(feed)
         # A cut link is no failed attempt of a consumer: it must not bring a message nearer to the dead letters.
         self.broker.unsubscribe(feed, NONE_DELIVERED)

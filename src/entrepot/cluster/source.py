@@ -250,6 +250,12 @@ class Settling:
         self.broker.timetable.add(_Bury(int(self.broker.now), consumer, number, why))
 
 
+def forget_oldest(doubts: dict[int, None], most: int) -> None:
+    """Keep the last ``most`` of ``doubts``: links share them, and they may live as long as the broker."""
+    while len(doubts) > most:
+        del doubts[next(iter(doubts))]
+
+
 def settle(consumer: LinkConsumer, number: int) -> bool:
     """Settle ``number``; return whether ``consumer`` had it."""
     queue = consumer.queue

@@ -333,7 +333,7 @@ class DialledRun(Trial):
             self._send()
 
     def _mute(self, duration: Duration) -> None:
-        """Let the hub answer no link for a while, and grant nothing."""
+        """Let the hub answer no link for a while; those that are there go on."""
         self.network.brokers[HUB].mute_until = self.network.world.time + duration
 
     def _is_quiet(self) -> bool:

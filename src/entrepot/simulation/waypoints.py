@@ -31,7 +31,11 @@ Change = Callable[[Composite], bool]
 
 
 class Habits(Protocol):
-    """How a peer behaves. ``most``: octets of a message that it takes, 0: any; ``mute_until``: it answers no link."""
+    """How a peer behaves. ``most``: octets of a message that it takes, 0: any.
+
+    ``mute_until``: it answers no link that is asked for before. Links that are there go on: a grant that was made
+    arrives, or the connection breaks, and who made it makes it once.
+    """
 
     most: int
     mute_until: Instant
@@ -77,6 +81,7 @@ class FilteredEnd(End):
         self.habits: Final = habits
         self._inward: Final = Filter(self._hears)
         self._outward: Final = Filter(self._says)
+        self._unanswered: Final[set[int]] = set()  # handles of links whose other end was never told of them
 
     def arrive(self, data: bytes) -> None:
         """Octets have come; none are the end of the stream."""
@@ -102,8 +107,13 @@ class FilteredEnd(End):
         return True
 
     def _says(self, said: Composite) -> bool:
-        if self.site.world.time < self.habits.mute_until:
-            return isinstance(said, Flow) and said.handle < 0
-        if isinstance(said, Attach) and said.role == RECEIVER and self.habits.most:
-            said.max_message_size = self.habits.most
+        if isinstance(said, Flow):
+            return int(said.handle) not in self._unanswered
+        if isinstance(said, Attach):
+            if self.site.world.time < self.habits.mute_until:
+                self._unanswered.add(int(said.handle))
+                return False
+            self._unanswered.discard(int(said.handle))
+            if said.role == RECEIVER and self.habits.most:
+                said.max_message_size = self.habits.most
         return True

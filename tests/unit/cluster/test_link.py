@@ -10,7 +10,7 @@ import pytest
 from entrepot.base.errors import Fault, Inexpressible
 from entrepot.base.uri import Endpoint
 from entrepot.cluster.backoff import Reconnection
-from entrepot.cluster.link import TRANSITIONS, LinkCore, LinkOptions, Signal, State
+from entrepot.cluster.link import DOUBTS_KEPT, TRANSITIONS, LinkCore, LinkOptions, Signal, State
 from entrepot.cluster.source import Feed, LinkPort
 from entrepot.model import address as names
 from entrepot.model.message import Message
@@ -126,6 +126,17 @@ def test_what_the_peer_did_not_confirm_goes_again_in_order_and_marked() -> None:
     setup.feed()
     assert bodies(setup.port) == ["a", "c", "d"]
     assert [doubtful for _, _, doubtful in setup.port.sent] == [True, True, False]
+
+
+def test_what_a_feed_had_on_its_way_is_known_as_one_of_the_last_10_000() -> None:
+    setup = Setup().open()
+    setup.link.doubts.update(dict.fromkeys(range(-DOUBTS_KEPT, 0)))
+    setup.rig.send("Q", "a")
+    feed = setup.feed()
+    setup.link.remove(feed)
+    assert len(setup.link.doubts) == DOUBTS_KEPT
+    setup.feed()
+    assert [doubtful for _, _, doubtful in setup.port.sent] == [False, True]
 
 
 def test_what_needs_no_confirmation_is_settled_when_it_is_sent() -> None:

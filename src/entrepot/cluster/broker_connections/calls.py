@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from entrepot.cluster.fetching import replaced
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 
 
 class Calls:
-    """``connectors``: all of them, started or not."""
+    """``connectors``: all, started or not. ``doubts``: messages that some peer may have; any may send them next."""
 
     def __init__(self, entries: Sequence[AmqpConnectionEntry]) -> None:
         self.connectors: Final[list[AmqpConnector]] = []
+        self.doubts: Final[dict[int, None]] = {}
         self._telling: Telling | None = None
         self.follow(entries, 0)
 
@@ -43,7 +45,7 @@ class Calls:
         read = {one.name for one in wanted if _reads_addresses(one)}
         for one in self.connectors:
             one.returns = one.name in read or not _reads_addresses(one.entry)
-        return replaced(self.connectors, wanted, AmqpConnector, now)
+        return replaced(self.connectors, wanted, partial(AmqpConnector, doubts=self.doubts), now)
 
 
 def _reads_addresses(entry: AmqpConnectionEntry) -> bool:

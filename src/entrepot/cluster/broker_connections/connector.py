@@ -24,11 +24,13 @@ def _interval(entry: AmqpConnectionEntry) -> Duration:
 class AmqpConnector:
     """One of them. ``connection`` while it is started; ``since``: when it was started or stopped, NEVER before that."""
 
-    def __init__(self, entry: AmqpConnectionEntry) -> None:
+    def __init__(self, entry: AmqpConnectionEntry, doubts: dict[int, None] | None = None) -> None:
+        """``doubts``: messages that some peer may have, see `LinkCore`. They outlive a connection that is stopped."""
         self.entry: Final = entry
         self.name: Final = entry.name
         self.auto_start = entry.options.auto_start
         self.connection: BrokerConnection | None = None
+        self.doubts: Final[dict[int, None]] = {} if doubts is None else doubts
         self.started = False
         self.since: Instant = NEVER
         self.returns = True
@@ -46,7 +48,7 @@ class AmqpConnector:
             patience=PATIENCE,
             language="AMQP",
         )
-        link = LinkCore(self.name, broker, options, self.entry.places)
+        link = LinkCore(self.name, broker, options, self.entry.places, self.doubts)
         self.connection = BrokerConnection(broker, self.entry, link, perform, say)
         self.connection.parted = self._parted
         self.connection.begin(now)

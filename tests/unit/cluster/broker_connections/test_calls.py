@@ -6,11 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 from entrepot.cluster.broker_connections.calls import Calls
-from entrepot.cluster.broker_connections.options import AmqpConnectionEntry, FederationEntry, FetchPolicy
+from entrepot.cluster.broker_connections.options import (
+    AmqpConnectionEntry,
+    AmqpConnectionOptions,
+    FederationEntry,
+    FetchPolicy,
+)
 from entrepot.core.queue.consumer import INCOMING_BRIDGE
 from entrepot.model import address as names
 from entrepot.protocols.amqp.calling.federating import Fetching
+from kit import SECOND
 
+from .called import TO_Q, Called
 from .test_obeying import World, addresses, bodies, queues
 
 
@@ -82,3 +89,41 @@ def test_a_pace_that_is_another_one_counts_from_then_on(remote: bool) -> None:
         world.publish(f"t{credit}", rig=there)
         world.pass_ms(100)
     assert [bodies(taker) for taker in takers] == [["q10", "q3", "q7"], ["t10", "t3", "t7"]]
+
+
+class Repeated(Called):
+    """What ``near`` sends arrives, and is not answered; its connections are those of a broker."""
+
+    def __init__(self) -> None:
+        super().__init__(TO_Q, start=False)
+        self.calls = Calls(())
+        self.follow(self.entry)
+        for cable in self.cables.values():
+            cable.answers = False
+        self.send("a")
+        self.marks = [bool(message.redelivered) for message in self.messages()]
+
+    def follow(self, *entries: AmqpConnectionEntry) -> None:
+        for made in self.calls.follow(entries, int(self.near.now)):
+            self.connector = made
+            self.start()
+
+    def went_again(self) -> None:
+        """See that the message came once more, marked."""
+        self.pass_ms(2_000)
+        self.marks += [bool(message.redelivered) for message in self.messages()]
+        assert self.marks == [False, True]
+
+
+def test_what_may_have_arrived_is_marked_when_its_connection_was_stopped_and_started() -> None:
+    repeated = Repeated()
+    repeated.connector.stop(repeated.near.now)
+    repeated.start()
+    repeated.went_again()
+
+
+def test_what_may_have_arrived_is_marked_when_it_goes_over_another_connection() -> None:
+    repeated = Repeated()
+    repeated.connector.stop(repeated.near.now)
+    repeated.follow(replace(repeated.entry, options=AmqpConnectionOptions(name="B", retry_interval=SECOND)))
+    repeated.went_again()
