@@ -241,12 +241,7 @@ class Caller(ConversationEvents, LifelinePort):
 
     def handed(self, delivery: DeliveryPort) -> str:
         """Note that a message was handed to us; return its name."""
-        return self.account.handed(self.name, self.arrivals, delivery, self.counter)
-
-    @property
-    def counter(self) -> str:
-        """Who counts what we have rolled back: this connection, or "" for the broker, which tells whoever is next."""
-        return f"{self.name}/{self.losses}" if self.tongue.counts_alone else ""
+        return self.account.handed(self.name, self.arrivals, delivery, _counter(self))
 
     def producer(self, session: SessionPort, queue: str) -> ProducerPort:
         """Open a producer."""
@@ -263,6 +258,11 @@ class Caller(ConversationEvents, LifelinePort):
     def _opened(self, error: EntrepotError | None) -> None:
         if error is not None:
             self.world.violation(f"{self.name} may not open anything: {error.message}")
+
+
+def _counter(caller: Caller) -> str:
+    """Return who counts what ``caller`` rolls back: its connection, or "" for the broker, which tells all others."""
+    return f"{caller.name}/{caller.losses}" if caller.tongue.counts_alone else ""
 
 
 class Sender(Caller):
@@ -379,7 +379,7 @@ class Worker(Caller):
     def _undone(self, work: Work, losses: int, error: EntrepotError | None) -> None:
         known = losses == self.losses and self._falls == len(self.account.crashes)  # no broker has forgotten it since
         if error is None and known:
-            self.account.undone(work, self.counter)
+            self.account.undone(work, _counter(self))
         self._ended(work, error)
 
     def _ended(self, work: Work, error: EntrepotError | None) -> None:

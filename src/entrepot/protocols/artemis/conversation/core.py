@@ -85,6 +85,13 @@ class DialledWire(Wire):
         self.client.port = ClientPort()  # nobody listens to it any more
 
 
+def _wake(session: ClientSession) -> None:
+    """Let consumers look into their buffers: what lies there is theirs still."""
+    for consumer in list(session.consumers.values()):
+        if consumer.inbox:
+            consumer.wake()
+
+
 class _Greeting(ClientPort):
     """Hears a wire until it is used. ``members``: what was said meanwhile about who is in the cluster."""
 
@@ -177,7 +184,8 @@ class CoreConversation(Branching):
         session = self.opening.popleft()
         if reply.reattached:
             self.reattached += 1
-            session.resume(wire, reply.last_confirmed)
+            session.requests.resume(wire, reply.last_confirmed)
+            _wake(session)
             wire.alarm = min(wire.alarm, session.rang(self.now))
             if session is self.own:
                 self._introduced(True)

@@ -126,13 +126,6 @@ class ClientSession(Owner):
         if self.began is not None:
             self.began(self)
 
-    def resume(self, wire: CoreClient, last: i64) -> None:
-        """The server goes on with it on ``wire``, and did everything up to the packet ``last``."""
-        self.requests.resume(wire, last)
-        for consumer in list(self.consumers.values()):
-            if consumer.inbox:
-                consumer.wake()
-
     def lost(self) -> None:
         """It is gone, with the wire or since."""
         self.era += 1
