@@ -135,6 +135,13 @@ def _commits_part(genuine: Any) -> Any:
     return carry_out
 
 
+def _does_not_wait(genuine: Any) -> Any:
+    def answer(self: Outgoing, said: Any) -> None:
+        self.session.say(said)
+
+    return answer
+
+
 BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "accepted comes before the disk": lambda: patched(Incoming, "_send", _answers_before_the_disk),
     "a commit is answered before the disk": lambda: patched(Committing, "_committed", _at_once),
@@ -148,6 +155,9 @@ BUGS: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "what a detached link held stays with it": lambda: patched(Outgoing, "end", _keeps_what_a_link_held),
     "a detach deletes a durable subscription": lambda: patched(Outgoing, "detach", _deletes_what_is_durable),
     "an aborted delivery is sent": lambda: patched(Arriving, "transfer", _sends_what_was_aborted),
+    "a durable subscription is answered before the disk": lambda: patched(
+        Outgoing, "answer_when_stored", _does_not_wait
+    ),
     "a detach overtakes answers": lambda: patched(Arriving, "detach", _at_once),
     "a commit does a part": lambda: patched(Committing, "carry_out", _commits_part),
 }

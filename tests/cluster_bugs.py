@@ -123,6 +123,13 @@ def _agrees_with_itself(genuine: Any) -> Any:
     return lambda self, key, name: self._know(key, name)
 
 
+def _is_gone(genuine: Any) -> Any:
+    def remove(self: RemoteQueues, binding: Any, *, lost: bool = False) -> None:
+        genuine(self, binding)
+
+    return remove
+
+
 def _moves_groups(genuine: Any) -> Any:
     def start(self: ClusterConnection, *given: Any) -> None:
         genuine(self, *given)
@@ -203,6 +210,7 @@ GROUPED: dict[str, Callable[[], AbstractContextManager[None]]] = {  # in worlds 
         GroupingHandler, "__init__", _forgets_who_waited
     ),
     "each node decides about a group for itself": lambda: patched(Agreement, "propose", _agrees_with_itself),
+    "a queue beyond a node that fell is taken for gone": lambda: patched(RemoteQueues, "_remove", _is_gone),
     "groups are moved as all else": lambda: patched(ClusterConnection, "start", _moves_groups),
 }
 CHAINS = (  # what needs a long way, and a node on it that died

@@ -25,6 +25,18 @@ FOUND: Final = {  # the first seed that finds it; MQTT and AMQP dial, or attach,
     "CORE that reattaches": 4,
 }
 
+REGRESSIONS: Final = [
+    ("AMQP", 19037, "a durable subscription was answered before the disk had it, and a power cut took it"),
+    ("AMQP", 19885, "the same"),
+    ("MQTT", 18598, "simulated machine: power was cut while a start wrote down which sessions had been left"),
+]
+
+
+@pytest.mark.parametrize(("language", "seed", "why"), REGRESSIONS)
+def test_what_failed_once_passes(language: str, seed: int, why: str) -> None:
+    result = WORLDS[language](seed, blocks=True)
+    assert result.violations == (), f"seed {seed} fails again; it stood for: {why}"
+
 
 @pytest.mark.parametrize("language", WORLDS)
 def test_seeds_keep_every_promise(language: str) -> None:

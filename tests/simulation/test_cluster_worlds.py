@@ -30,6 +30,7 @@ FOUND = {  # the first seed that finds it
     "what is decided about a group is not kept": 5,
     "a message of a group overtakes what waited before a crash": 17,
     "each node decides about a group for itself": 4,
+    "a queue beyond a node that fell is taken for gone": 17255,
     "groups are moved as all else": 13,
 }
 

@@ -218,6 +218,7 @@ class Machine:
             self.disk.fuse = 0
         try:
             report = made.recover(self.world.time, self.world.wall())
+            made.equip()  # sessions of MQTT that were connected are written down as left: the disk is asked here, too
         except PowerCut:
             self.world.count("crash in recovery")
             self.crash(torn=True)
@@ -230,7 +231,6 @@ class Machine:
         self.world.note(f"boot {self.run}: {report.describe()}")
         if report.torn_segment:
             self.world.count("torn tail")
-        made.equip()
         self._made = made
         self.broker = broker
         self.loop.begin(broker)

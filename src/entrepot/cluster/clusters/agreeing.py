@@ -166,13 +166,20 @@ class Agreement:
         elif kind == PROPOSAL:
             self._say_others(PROPOSAL, key, name, distance + 1)
         elif local:
-            self._concerned.say(
-                "another node of the cluster has a LOCAL grouping-handler too: groups have two minds. Let one "
-                "node be LOCAL, and all others REMOTE"
-            )
+            self._doubt(key, other if isinstance(other, str) else name, distance)
         else:
             self._know(key, other if isinstance(other, str) else name)
             self._say_others(RESPONSE, key, name, distance + 1, **{OTHER_VALUE: other})
+
+    def _doubt(self, key: str, name: str, distance: int) -> None:
+        """Another node has decided that ``key`` goes to ``name``, or has told on what was decided here."""
+        pin = self.pins.get(key)
+        if distance > 0 and (pin is None or pin.name == name):
+            return
+        self._concerned.say(
+            "another node of the cluster has a LOCAL grouping-handler too: groups have two minds. Let one "
+            "node be LOCAL, and all others REMOTE"
+        )
 
     def _answer(self, key: str, name: str) -> None:
         """Say what is decided about ``key``: what is proposed, if nothing was."""

@@ -99,10 +99,12 @@ class _Known(Registry):
             self.grouping.changed()
         self.broker.hub.announce(_fact(BINDING_ADDED, binding))
 
-    def removed(self, binding: RemoteBinding) -> None:
-        """Tell that it is gone."""
-        self.broker.hub.announce(_fact(BINDING_REMOVED, binding))
-        if self.grouping is not None:
+    def removed(self, binding: RemoteBinding, *, lost: bool) -> None:
+        """Tell that it is gone. A group whose queue is lost waits for it."""
+        fact = _fact(BINDING_REMOVED, binding)
+        fact.lost = lost
+        self.broker.hub.announce(fact)
+        if self.grouping is not None and not lost:
             self.grouping.gone(binding.cluster_name)
         self.changed(binding)
 

@@ -5,7 +5,9 @@ told again is gone; one that is, is connected again. Then it tells what happens.
 bindings stay and are not connected; they are removed when the node takes leave, or comes back without them.
 
 What a peer tells of queues behind it (``max-hops`` above 1) is bound too: they are one node further away, what is sent
-to them goes to the peer, and they are told on, one further still.
+to them goes to the peer, and they are told on, one further still. A peer that comes back without them may not have met
+their node yet, and one that takes leave says nothing of it: nothing leads there any more, and nobody said that they are
+gone (`LOST`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from entrepot.protocols.artemis.notifying import (
     CLUSTER_NAME,
     DISTANCE,
     FILTER,
+    LOST,
     RESET,
     RESET_COMPLETE,
     ROUTING_NAME,
@@ -110,8 +113,8 @@ class Registry:
     def added(self, binding: RemoteBinding) -> None:
         """A queue of another node is known."""
 
-    def removed(self, binding: RemoteBinding) -> None:
-        """It is not any more."""
+    def removed(self, binding: RemoteBinding, *, lost: bool) -> None:
+        """It is not any more. ``lost``: it may be there still, beyond a node that does not know it."""
 
     def complete(self, node: str) -> None:
         """``node`` told all that it has."""
@@ -157,7 +160,7 @@ class RemoteQueues:
         """The node took leave: its queues get nothing more."""
         self._heard = False
         for binding in list(self.bindings.values()):
-            self._remove(binding)
+            self._remove(binding, lost=binding.node != self.node)
         self._unconfirmed.clear()
 
     # -- what it tells -------------------------------------------------------------------------------------------------
@@ -177,7 +180,7 @@ class RemoteQueues:
             lost, self._unconfirmed = self._unconfirmed, {}
             for gone in lost:
                 if self.bindings.get(gone.cluster_name) is gone:
-                    self._remove(gone)
+                    self._remove(gone, lost=gone.node != self.node)
             self._registry.complete(self.node)
             return
         kind = said.get(NOTIFICATION_TYPE)
@@ -193,7 +196,7 @@ class RemoteQueues:
         selector = said.get(FILTER)
         text = selector if isinstance(selector, str) else ""
         if kind == "BINDING_REMOVED":
-            self._remove(binding)
+            self._remove(binding, lost=said.get(LOST) is True)
         elif kind == "BINDING_UPDATED":
             binding.filter = self._condition(binding, text)
             self._registry.changed(binding)
@@ -283,13 +286,13 @@ class RemoteQueues:
         self._broker.table.add_remote(binding)
         registry.added(binding)
 
-    def _remove(self, binding: RemoteBinding) -> None:
+    def _remove(self, binding: RemoteBinding, *, lost: bool = False) -> None:
         self._unconfirmed.pop(binding, None)
         self.bindings.remove(binding)
         if not self.bindings:
             self._registry.tellers.pop(self, None)
         self._broker.table.remove_remote(binding)
-        self._registry.removed(binding)
+        self._registry.removed(binding, lost=lost)
 
     def _condition(self, binding: RemoteBinding, text: str) -> Predicate | None:
         """Return the filter ``text``; one that cannot be read here lets everything pass, and its node filters."""

@@ -1,8 +1,7 @@
 """Facts: what happened in the broker, as typed values, and the hub that hands each to every listener that wants it. [C]
 
 Advisories, notifications, logs and metrics are listeners side by side. None knows of another, and none stands between
-the core and another. A listener says which kinds of fact it takes (`Listener.kinds`), and nothing is built of a kind
-that nobody takes.
+the core and another. A listener says which kinds it takes (`Listener.kinds`); nothing is built of one nobody takes.
 
 The kinds in `ON_REQUEST` are about single messages. A listener hears them of the queues whose policy asks for them, or,
 if they are in its `Listener.always`, of every queue. A queue keeps what it must tell in one integer (`Hub.tells`), so
@@ -249,6 +248,7 @@ class BindingFact(Fact):
         self.identity: i64 = identity
         self.distance: i64 = 0
         self.filter: str = ""
+        self.lost: bool = False  # nothing leads there any more, and the queue may be there still
 
     def subject(self) -> str:
         """Return the name that is unique in the network."""

@@ -218,7 +218,10 @@ def _reader(session: AmqpSession, asked: Attach) -> None:
     )
     answer.snd_settle_mode = asked.snd_settle_mode
     answer.rcv_settle_mode = asked.rcv_settle_mode
-    session.say(answer)
+    if link.durable:
+        link.answer_when_stored(answer)  # what is sent from then on waits for the reader, whatever falls
+    else:
+        session.say(answer)
 
 
 def _own(session: AmqpSession, source: Source, where: Destination) -> None:

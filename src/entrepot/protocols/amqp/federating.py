@@ -17,7 +17,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from entrepot.base.errors import AccessDenied, EntrepotError
+from entrepot.base.errors import AccessDenied
 from entrepot.core.addressing.definition import QueueDefinition
 from entrepot.core.effort import Rest
 from entrepot.core.events.facts import ADDRESS_ADDED, QUEUE_ADDED, AddressFact, Fact, Listener, QueueFact
@@ -63,7 +63,6 @@ from entrepot.protocols.amqp.refusals import (
     AmqpRefused,
 )
 from entrepot.protocols.amqp.session import AmqpConnection, AmqpSession, Link, Obeying
-from entrepot.protocols.serving.confirmations import Confirmation
 
 TOLD_A_TURN: Final = 500  # a millisecond or two
 COMMAND_OCTETS_MOST: Final = 256 << 10  # of a policy
@@ -425,33 +424,9 @@ def _read(link: Fetched, asked: Attach, source: Source, capability: str) -> None
     answer.rcv_settle_mode = asked.rcv_settle_mode
     answer.offered_capabilities = [capability]
     if link.made:
-        session.confirmations.ask(_Stored(link, answer))
+        link.answer_when_stored(answer)  # what is sent there from then on waits for him, whatever falls
     else:
         session.say(answer)
-
-
-class _Stored(Confirmation):
-    """The answer to who reads an address, when the queue that was made for it is on disk.
-
-    From then on what is sent there waits for him, whatever falls.
-    """
-
-    def __init__(self, link: Fetched, answer: Attach) -> None:
-        super().__init__(link.session.confirmations)
-        self.link: Fetched = link
-        self.answer: Attach = answer
-
-    def give(self) -> None:
-        """Write it."""
-        if not self.link.ended:
-            self.link.session.say(self.answer)
-
-    def refuse(self, error: EntrepotError) -> None:
-        """The disk did not take it: the link leads nowhere, and is asked for again."""
-        if not self.link.ended:
-            self.answer.source = None
-            self.link.session.say(self.answer)
-            self.link.detach_for(error)
 
 
 def _place(session: AmqpSession, source: Source) -> Destination:

@@ -22,12 +22,13 @@ from entrepot.protocols.amqp.codec import TRANSFER_OCTETS
 from entrepot.protocols.amqp.convert import AMQP_LANGUAGE, is_large
 from entrepot.protocols.amqp.incoming import Detached
 from entrepot.protocols.amqp.large import Piecemeal
-from entrepot.protocols.amqp.performatives import Detach, Flow, Transfer
+from entrepot.protocols.amqp.performatives import Attach, Detach, Flow, Transfer
 from entrepot.protocols.amqp.presenting import passes, presented
 from entrepot.protocols.amqp.primitives import UINT_MAX
 from entrepot.protocols.amqp.refusals import DELETED, NOT_ALLOWED, AmqpRefused, error_of
 from entrepot.protocols.amqp.session import AmqpSession, Link, Sent
 from entrepot.protocols.large_body import COMMON, INFLATED_MAX, length_of, to_count
+from entrepot.protocols.serving.confirmations import Confirmation
 from entrepot.protocols.serving.outlet import ServedSubscription
 
 LATER_OCTETS: Final = 24  # before the payload of a transfer that is not the first one
@@ -279,9 +280,55 @@ class Outgoing(Link):
         self.durable: str = ""
         self.client_id: str = ""
         self.ended: bool = False
+        self.awaited: Attach | None = None  # the answer to its attach, which waits for the disk
+        self.early: Flow | None = None  # what the peer said last, meanwhile
+
+    def answer_when_stored(self, answer: Attach) -> None:
+        """Answer its attach when the disk has what was made for it: from then on the peer relies on that.
+
+        A peer need not wait for the answer before it gives credit; nothing is delivered before.
+        """
+        self.awaited = answer
+        self.session.confirmations.ask(_Stored(self))
+
+    def stored(self) -> None:
+        """The disk has what was made for it."""
+        answer = self.awaited
+        if answer is None:
+            return
+        self.awaited = None
+        self.session.say(answer)
+        early = self.early
+        if early is not None and not self.ended:
+            self.early = None
+            self.flow(early)
+
+    def not_stored(self, error: EntrepotError) -> None:
+        """The disk did not take it: the link leads nowhere."""
+        if self.ended:
+            self._answer_in_vain()  # its detach is answered behind this
+        else:
+            self.detach_for(error)
+
+    def detach_for(self, error: EntrepotError) -> None:
+        """Our side detaches it, because of ``error``; nobody detaches what was not attached."""
+        self._answer_in_vain()
+        super().detach_for(error)
+
+    def _answer_in_vain(self) -> None:
+        answer = self.awaited
+        if answer is not None:
+            self.awaited = None
+            answer.source = None
+            self.session.say(answer)
 
     def flow(self, flow: Flow) -> None:
         """The peer takes messages; it may ask where the link stands."""
+        if self.awaited is not None:
+            before = self.early
+            flow.echo = flow.echo or (before is not None and before.echo)
+            self.early = flow
+            return
         feed = self.feed
         if flow.link_credit >= 0:
             base: i64 = 0 if flow.delivery_count < 0 else flow.delivery_count
@@ -341,6 +388,22 @@ class Outgoing(Link):
                 del session.unsettled[delivery]
         feed.outlet.starve(feed)
         session.connection.broker.unsubscribe(feed, last_delivered)
+
+
+class _Stored(Confirmation):
+    """The answer to an attach for which something was made that stays."""
+
+    def __init__(self, link: Outgoing) -> None:
+        super().__init__(link.session.confirmations)
+        self.link: Outgoing = link
+
+    def give(self) -> None:
+        """Write it."""
+        self.link.stored()
+
+    def refuse(self, error: EntrepotError) -> None:
+        """Say that it is not stored."""
+        self.link.not_stored(error)
 
 
 def write_piece(session: AmqpSession, handle: i64, outflow: Piecemeal, settled: bool) -> bool:

@@ -118,6 +118,7 @@ CONSUMER_COUNT: Final = "_AMQ_ConsumerCount"
 CONSUMER_NAME: Final = "_AMQ_ConsumerName"
 DISTANCE: Final = "_AMQ_Distance"
 FILTER: Final = "_AMQ_FilterString"
+LOST: Final = "_ENTREPOT_LOST"  # of a binding: the queue may be there; an Artemis does not look at it
 MESSAGE_ID: Final = "_AMQ_Message_ID"
 PROTOCOL: Final = "_AMQ_Protocol_Name"
 REMOTE: Final = "_AMQ_RemoteAddress"
@@ -252,6 +253,8 @@ class Notifications(Listener):
         said[DISTANCE] = Primitive(INT, int(fact.distance))
         if fact.filter or not added:
             said[FILTER] = fact.filter or None
+        if fact.lost:
+            said[LOST] = True
         return said
 
     def _consumer(self, fact: ConsumerFact) -> Properties:

@@ -177,6 +177,38 @@ def test_a_group_whose_node_takes_leave_is_decided_anew() -> None:
     assert waits(nodes[1]) == 0
 
 
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_group_beyond_a_node_that_goes_stays_where_it_is(orderly: bool) -> None:
+    world = Cluster()
+    nodes = []
+    for number, seeds in enumerate([[1], [0, 2], [1, 3], [2]]):  # a line; the first one decides
+        options = GroupingOptions(local=number == 0, timeout=60 * SECOND)
+        nodes.append(world.node(number, seeds, grouping=options, max_hops=3, direct=True))
+    for node in nodes:
+        node.start()
+    world.wait(100)
+    readers = {3: nodes[3].rig.reader("Q")}
+    world.wait(50)
+    nodes[3].send("queue://Q", [0], **{GROUP: "g"})
+    world.wait(50)
+    assert got([readers[3]]) == [["0"]]
+    readers[0] = nodes[0].rig.reader("Q")
+    world.part(nodes[2], nodes[3])
+    nodes[2].leave(orderly=orderly)
+    nodes[2].come_back()
+    world.wait(3_000)
+    assert nodes[2].remote("Q") == [("Q", 2, 1)]  # of the first one: what is beyond it is not met yet
+    nodes[0].send("queue://Q", [1], **{GROUP: "g"})
+    nodes[2].send("queue://Q", [2], **{GROUP: "g"})
+    world.wait(1_000)
+    assert got([readers[0], readers[3]]) == [[], ["0"]]
+    world.apart.clear()
+    world.wait(5_000)
+    (none, there) = got([readers[0], readers[3]])
+    assert (none, sorted(there)) == ([], ["0", "1", "2"])
+    assert not any("LOCAL grouping-handler too" in one for one in nodes[0].said)  # others told on what it had decided
+
+
 def test_a_group_that_nobody_uses_is_forgotten() -> None:
     world, nodes = grouped(2, forgets=500)
     for node in nodes:

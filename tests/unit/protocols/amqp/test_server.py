@@ -562,6 +562,72 @@ def test_a_durable_subscription_outlives_its_link_until_it_is_closed() -> None:
     assert detached.error.condition == "amqp:not-found"
 
 
+def subscribing(client: Client, handle: int = 1) -> None:
+    """Attach to a durable subscription and give credit, as Proton does, without waiting for an answer."""
+    source = said.Source(address="news", durable=2, expiry_policy="never", capabilities=["topic"])
+    client.say(said.Attach(name="sub", handle=handle, role=True, source=source, target=said.Target()))
+    client.credit(10, handle, echo=True)
+    client.credit(5, handle)
+
+
+def kinds(client: Client) -> list[str]:
+    """Return what came, in order."""
+    return [type(one.performative).__name__ for one in client.frames if one.performative is not None]
+
+
+def test_a_durable_subscription_is_answered_and_delivers_when_it_is_on_disk() -> None:
+    hub = Hub()
+    client, sends = Client(hub, container="me"), Client(hub)
+    subscribing(client)
+    sends.sender("news", capabilities=["topic"])
+    for number in range(7):
+        sends.send(encoded(f"n{number}", durable=True))
+    assert kinds(client) == []
+    hub.turn()
+    assert kinds(client)[0] == "Attach"
+    assert sorted(kinds(client)[1:]) == ["Flow", *["Transfer"] * 5]  # the first credit was replaced by the second
+    hub.rig.restart("crash")
+    assert hub.rig.broker.reading.durable("me", "sub") is not None
+
+
+def test_who_detaches_before_the_answer_is_answered_both() -> None:
+    hub = Hub()
+    client = Client(hub, container="me")
+    subscribing(client)
+    client.say(said.Detach(handle=1, closed=False))
+    hub.turn()
+    assert kinds(client) == ["Attach", "Detach"]
+    assert client.take(said.Attach)[0].source is not None
+
+
+def test_a_link_that_ends_before_its_answer_is_attached_to_nothing() -> None:
+    hub = Hub()
+    client = Client(hub, container="me")
+    subscribing(client)
+    queue = hub.rig.broker.reading.durable("me", "sub")
+    assert queue is not None
+    hub.rig.broker.queues.delete(queue, "an operator")
+    hub.turn()
+    assert kinds(client) == ["Attach", "Detach"]
+    assert client.take(said.Attach)[0].source is None
+    assert client.take(said.Detach)[0].error is not None
+
+
+@pytest.mark.parametrize("detaches", [False, True])
+def test_a_durable_subscription_that_the_disk_does_not_take_is_refused(detaches: bool) -> None:
+    hub = Hub()
+    client = Client(hub, container="me")
+    assert hub.rig.disk is not None
+    hub.rig.disk.fail_writes = True
+    subscribing(client)
+    if detaches:
+        client.say(said.Detach(handle=1, closed=False))
+    hub.turn()
+    assert kinds(client) == ["Attach", "Detach"]
+    assert client.take(said.Attach)[0].source is None
+    assert (client.take(said.Detach)[0].error is None) == detaches
+
+
 @pytest.mark.parametrize("durable", [0, 2])
 def test_a_shared_subscription_gives_each_message_to_one_of_its_readers(durable: int) -> None:
     hub = Hub()

@@ -174,7 +174,11 @@ class Client:
         for key, value in fields.items():
             setattr(asked if hasattr(asked, key) else source, key, value)
         self.say(asked)
-        answer = self.take(said.Attach)[-1]
+        answers = self.take(said.Attach)
+        if not answers:  # what it made is to be on disk first
+            self.hub.turn()
+            answers = self.take(said.Attach)
+        answer = answers[-1]
         if credit:
             self.credit(credit, handle)
         return answer
