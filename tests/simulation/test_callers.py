@@ -42,7 +42,16 @@ FOUND_IN_BOTH = {
     "who was given what had to be measured is given nothing more": 2,
     "a browser skips what comes behind a large message": 20,
 }
+ONCE_FAILED = {
+    7008: "what a client of OpenWire rolled back was expected to be known to others, when its connection was cut",
+}
+REATTACHED_ONCE_FAILED = {
+    7904: "a planned move leaves sends without answers behind when it has waited for two seconds",
+    8781: "what lay in the buffer of a session that waited to be reattached was handed out, and was with another",
+}
 CORE_ONCE_FAILED = {
+    7416: "a rollback that ended with the crash of its broker was expected to be remembered",
+    8591: "what a silent wire did not answer was at both brokers behind a planned move",
     8: "the checker took what was seen before a crash for a sign that a transaction in doubt was committed",
     13: "the checker did not know that a planned move is the end of a connection",
     60: "CORE: a rollback gave a large message back and went on writing it; the client took it behind the rollback",
@@ -85,6 +94,17 @@ def test_seeds_of_both_languages_keep_every_promise(first: int) -> None:
 @pytest.mark.parametrize("seed", BOTH_ONCE_FAILED)
 def test_what_failed_once_with_both_languages_passes(seed: int) -> None:
     assert run_callers(seed, mixed=True).violations == (), f"fails again; it stood for: {BOTH_ONCE_FAILED[seed]}"
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_what_failed_once_passes(seed: int) -> None:
+    assert run_callers(seed).violations == (), f"fails again; it stood for: {ONCE_FAILED[seed]}"
+
+
+@pytest.mark.parametrize("seed", REATTACHED_ONCE_FAILED)
+def test_what_failed_once_with_reattaching_passes(seed: int) -> None:
+    result = run_callers(seed, core=True, reattach=True)
+    assert result.violations == (), f"fails again; it stood for: {REATTACHED_ONCE_FAILED[seed]}"
 
 
 @pytest.mark.parametrize("seed", CORE_ONCE_FAILED)
