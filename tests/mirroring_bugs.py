@@ -33,7 +33,7 @@ def _does_it_again(genuine: Any) -> Any:
 
 
 def _passes_nothing_on(genuine: Any) -> Any:
-    return lambda self, address, queue, origin, number: None
+    return lambda self, address, queue, origin, number, passed: None
 
 
 def _tells_all(genuine: Any) -> Any:

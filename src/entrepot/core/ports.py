@@ -174,8 +174,11 @@ class Mirroring:
         """``message`` leaves ``queue`` for good."""
         raise Fault("nobody is told what leaves a queue")
 
-    def missed(self, address: str, queue: str, origin: str, number: i64) -> None:
-        """Another broker says that message ``number`` of ``origin`` was taken out of ``queue``: it is not here."""
+    def missed(self, address: str, queue: str, origin: str, number: i64, passed: i64) -> None:
+        """Another broker says that message ``number`` of ``origin`` was taken out of ``queue``: it is not here.
+
+        ``passed``: brokers that told it on, with this one.
+        """
         raise Fault("nobody is told what is not here")
 
     def again(self, owner: i64, address: str) -> None:

@@ -47,7 +47,7 @@ from entrepot.model.message import Message
 from entrepot.protocols.amqp.calling.mirroring import SEPARATOR, acknowledgement, event_of
 from entrepot.protocols.amqp.convert import message_of
 
-MISSING_MOST: Final = 10_000  # of these: far more than can be on the way round a ring at once
+MISSING_MOST: Final = 10_000  # of these; where more go round a ring, some do so again (`PASSED_MOST` times in all)
 NAMED_MOST: Final = 100  # queues of a message that are named; one for more goes to those that the other side chooses
 
 
@@ -193,7 +193,7 @@ class Telling(Mirroring):
             return  # it was here before there was a mirror
         self._acknowledged(message.address, queue.name, origin, number)
 
-    def missed(self, address: str, queue: str, origin: str, number: i64) -> None:
+    def missed(self, address: str, queue: str, origin: str, number: i64, passed: i64) -> None:
         """What another broker says was taken is not here: those behind this one may have it, and are told, once."""
         key = (queue, origin, int(number))
         if key in self.missing:
@@ -201,13 +201,13 @@ class Telling(Mirroring):
         self.missing[key] = None
         if len(self.missing) > MISSING_MOST:
             self.missing.clear()
-        self._acknowledged(address, queue, origin, number)
+        self._acknowledged(address, queue, origin, number, passed)
 
-    def _acknowledged(self, address: str, queue: str, origin: str, number: i64) -> None:
+    def _acknowledged(self, address: str, queue: str, origin: str, number: i64, passed: i64 = 0) -> None:
         said = "" if origin == self.own else origin
         for mirror in self.mirrors:
             if mirror.options.acknowledgements and mirror.filter.covers(address) and self._hears(mirror):
-                self.tell(mirror, acknowledgement(address, queue, int(number), said, self.doer))
+                self.tell(mirror, acknowledgement(address, queue, int(number), said, self.doer, int(passed)))
 
     def change(self, kind: str, address: str, queue: str, body: str, *, adds: bool) -> None:
         """Tell that an address or a queue has come, or has gone."""

@@ -29,19 +29,26 @@ ACCURACY: Final = 1000  # of percentiles: 1 / ACCURACY of the rank
 SHOWN: Final = 30
 KEPT: Final = ("rates", "depths", "destinations", "causes")
 """Tables of an earlier report that are compared."""
-TOOK: Final = "took_p50_us bigint, took_p95_us bigint, took_p99_us bigint"
+PERCENTILES: Final = ((0.5, "50"), (0.95, "95"), (0.99, "99"))
+
+
+def _times(name: str) -> str:
+    """Return the columns that `_percentiles` makes."""
+    return ", ".join(f"{name}_p{label}_us bigint" for _, label in PERCENTILES)
+
+
 SHAPES: Final = {
     "span": "first_us bigint, last_us bigint, step_us bigint",
     "rates": "time bigint, address string, broker string, count bigint, rate double",
     "depths": "time bigint, address string, waiting bigint",
-    "latencies": f"time bigint, address string, {TOOK}",
+    "latencies": f"time bigint, address string, {_times('took')}",
     "destinations": "address string, entered bigint, passed_on bigint, consumed bigint, forwarded bigint, "
     "pending bigint, dead bigint, expired bigint, returned bigint, octets bigint, "
-    f"{TOOK.replace('took', 'waited')}, {TOOK}",
+    f"{_times('waited')}, {_times('took')}",
     "hops": "broker string, far_name string, address string, forwarded bigint, octets bigint, "
-    f"{TOOK.replace('took', 'crossing')}, {TOOK.replace('took', 'confirmed')}",
+    f"{_times('crossing')}, {_times('confirmed')}",
     "consumers": "broker string, queue string, consumer string, reader int, consumed bigint, open bigint, "
-    f"returned bigint, {TOOK.replace('took', 'kept')}",
+    f"returned bigint, {_times('kept')}",
     "causes": "broker string, cause string, queue string, messages bigint",
     "needless": "broker string, queue string, messages bigint, why string",
 }
@@ -173,8 +180,7 @@ def _span(copies: DataFrame) -> dict[str, int]:
 def _percentiles(value: Column, wanted: Column, name: str) -> list[Column]:
     measured = fn.when(wanted & (value >= 0), value)
     return [
-        fn.percentile_approx(measured, share, ACCURACY).alias(f"{name}_p{label}_us")
-        for share, label in ((0.5, "50"), (0.95, "95"), (0.99, "99"))
+        fn.percentile_approx(measured, share, ACCURACY).alias(f"{name}_p{label}_us") for share, label in PERCENTILES
     ]
 
 

@@ -64,6 +64,9 @@ EVENT_NUMBER: Final = "x-opt-entrepot-mr-event"
 
 Among the properties of a link: its events have numbers.
 """
+PASSED: Final = "x-opt-entrepot-mr-passed"
+"""Of an acknowledgement: how many brokers told it on that did not have its message."""
+PASSED_MOST: Final = 8  # then nobody tells it on: in a ring that the doer is no part of it would go round for ever
 ACKNOWLEDGED: Final = "postAck"
 PASSING: Final = (StorageError, StorageFull, AddressFull, ShuttingDown)
 """Why an event may not be taken that has nothing to do with what it is: it comes again."""
@@ -119,6 +122,7 @@ class _Acknowledged(Acknowledged):
         self.settled: bool = settled
         self.address: str = ""
         self.queue: str = ""
+        self.passed: i64 = 0
 
     def done(self, found: bool) -> None:
         """Answer."""
@@ -135,11 +139,11 @@ class _Acknowledged(Acknowledged):
     def _pass_on(self) -> None:
         """Tell those behind this broker: a crash may have taken from it what they have."""
         mirrors = self.link.broker.mirrors
-        if mirrors is None:
+        if mirrors is None or self.passed >= PASSED_MOST:
             return
         mirrors.acting, mirrors.doer = self.link.origin, self.doer
         try:
-            mirrors.missed(self.address, self.queue, self.key[0], i64(self.key[1]))
+            mirrors.missed(self.address, self.queue, self.key[0], i64(self.key[1]), self.passed + 1)
         finally:
             mirrors.acting = mirrors.doer = ""
 
@@ -384,6 +388,8 @@ class Mirrored(Arriving):
         known = origin if isinstance(origin, str) and origin else self.origin
         acknowledged = _Acknowledged(self, delivery, settled, known, i64(body), doer)
         acknowledged.address, acknowledged.queue = str(said.get(ADDRESS) or name), name
+        passed = said.get(PASSED)
+        acknowledged.passed = i64(passed) if _is_number(passed) else 0
         queue = self.broker.table.queues.get(name)
         if queue is None:
             acknowledged.done(False)

@@ -19,11 +19,14 @@ from entrepot.core.mirrors.answers import GONE_MOST
 from entrepot.core.mirrors.identity import MIRROR, NUMBER, ORIGIN, note
 from entrepot.core.mirrors.removing import ATTEMPTS, NEAR, PAUSE_MS
 from entrepot.core.operators.upkeep import Progress, purge
+from entrepot.core.ports import Mirroring
+from entrepot.core.queue.head import QueueHead
 from entrepot.model import address as names
 from entrepot.model.address import MULTICAST
 from entrepot.model.message import Message
-from entrepot.protocols.amqp.calling.mirroring import event_of
+from entrepot.protocols.amqp.calling.mirroring import acknowledgement, event_of
 from entrepot.protocols.amqp.convert import message_of
+from entrepot.protocols.amqp.mirroring import PASSED_MOST
 from entrepot.protocols.amqp.server import AmqpServerSession
 from entrepot.protocols.serving.confirmations import HELD_MOST, Confirmation, Confirmations, Throttle
 from kit import Rig
@@ -202,10 +205,32 @@ def test_what_is_not_here_when_it_is_said_to_be_taken_is_told_to_those_behind_on
     telling = mirrored.telling
     for _ in range(2):
         telling.acting = telling.doer = "another"
-        telling.missed("Q", "Q", "another", 7)
+        telling.missed("Q", "Q", "another", 7, 1)
         telling.acting = telling.doer = telling.mirrors[0].remote
-        telling.missed("Q", "Q", "another", 8)  # who says it knows it
+        telling.missed("Q", "Q", "another", 8, 1)  # who says it knows it
     assert mirrored.told() == 1
+
+
+@pytest.mark.parametrize("passed", [PASSED_MOST - 1, PASSED_MOST])
+def test_what_nobody_has_is_told_on_so_often_and_no_more(passed: int) -> None:
+    """Else it would go round for ever in a ring that the one who did it is no part of."""
+    mirrored = Mirrored()
+    heard: list[int] = []
+
+    class Further(Mirroring):
+        def left(self, queue: QueueHead, message: Message) -> None:
+            pass
+
+        def missed(self, address: str, queue: str, origin: str, number: int, passed: int) -> None:
+            heard.append(int(passed))
+
+    mirrored.far.broker.mirrors = Further()
+    octets = acknowledgement("Q", "Q", 7, "beyond", "beyond", passed)
+    mirrored.telling.tell(mirrored.telling.mirrors[0], octets)
+    mirrored.run()
+    mirrored.pass_ms(ATTEMPTS * PAUSE_MS)
+    assert mirrored.told() == 0
+    assert heard == ([PASSED_MOST] if passed < PASSED_MOST else [])
 
 
 def test_queues_and_addresses_come_and_go() -> None:

@@ -22,6 +22,7 @@ from entrepot.protocols.amqp.mirroring import (
     EVENT,
     EVENT_NUMBER,
     MESSAGE_ID,
+    PASSED,
     QUEUE,
     TARGET_QUEUES,
 )
@@ -103,11 +104,19 @@ def header_end(octets: bytes) -> i64:
 
 
 def event_of(
-    kind: str, address: str, queue: str, body: str | int, origin: str = "", doer: str = "", number: int = 0
+    kind: str,
+    address: str,
+    queue: str,
+    body: str | int,
+    origin: str = "",
+    doer: str = "",
+    number: int = 0,
+    passed: int = 0,
 ) -> bytes:
     """Return the octets of an event. ``origin``: of the message that it is about, "" for this broker.
 
-    ``doer``: the broker where it happened, "" for this one; ``number``: tells it from others, 0: it may be done twice.
+    ``doer``: the broker where it happened, "" for this one; ``number``: tells it from others, 0: it may be done twice;
+    ``passed``: brokers that told it on, and did not have what it is about.
     """
     out = BytesWriter()
     write_header(out, Header(durable=True))
@@ -120,12 +129,14 @@ def event_of(
         said[DOER] = doer
     if number:
         said[EVENT_NUMBER] = number
+    if passed:
+        said[PASSED] = passed
     write_table(out, MESSAGE_ANNOTATIONS, said, True)
     put_descriptor(out, VALUE)
     write_value(out, body)
     return out.getvalue()
 
 
-def acknowledgement(address: str, queue: str, number: int, origin: str, doer: str = "") -> bytes:
-    """Return the event that a message has left ``queue``."""
-    return event_of(ACKNOWLEDGED, address, queue, number, origin, doer)
+def acknowledgement(address: str, queue: str, number: int, origin: str, doer: str = "", passed: int = 0) -> bytes:
+    """Return the event that a message has left ``queue``; the rest as for `event_of`."""
+    return event_of(ACKNOWLEDGED, address, queue, number, origin, doer, passed=passed)
